@@ -1,0 +1,21 @@
+"""Small types that every part shares: what a number or a string identifies."""
+
+from typing import NamedTuple, NewType
+from uuid import UUID
+
+BrokerId = NewType("BrokerId", int)
+ProducerId = NewType("ProducerId", int)
+
+NO_PRODUCER_ID = ProducerId(-1)
+NO_LEADER_EPOCH = -1
+NO_TOPIC_ID = UUID(int=0)
+
+
+class TopicPartition(NamedTuple):
+    """A partition, by the name of its topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
