@@ -1,0 +1,161 @@
+"""Is this batch acceptable, and in which form does it enter the log (pure).
+
+A leader checks what a client sends from the header alone; records are opened only where a topic's configuration asks
+for it (compacted topics need keys, a topic may demand another codec or bound timestamps from below).
+"""
+
+from typing import Final
+
+from headrace.errors import CorruptBatch
+from headrace.log.append_result import RecordError, Refused
+from headrace.log.log_config import LogConfig
+from headrace.records.batch_builder import BatchOptions, build_batch_spanning
+from headrace.records.batch_reader import Record, read_batch
+from headrace.records.batch_view import (
+    HEADER_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    has_valid_crc,
+    read_header,
+)
+from headrace.records.compression import DEFAULT_LIMIT_BYTES, Codec
+from headrace.wire.error_code import ErrorCode
+
+_FOREVER: Final = 2**63 - 1
+
+
+def check_batch(batch: Buffer, config: LogConfig) -> BatchHeader | Refused:
+    """Checks that hold for whoever appends as a leader: one whole batch, undamaged, of a size the topic takes."""
+    size = len(batch)
+    if size < HEADER_BYTES:
+        return Refused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
+    header = read_header(batch)
+    if header.magic != MAGIC:
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"batch format {header.magic} is not supported, only {MAGIC} is",
+        )
+    if header.size < size and header.size >= HEADER_BYTES:
+        return Refused(ErrorCode.INVALID_RECORD, "more than one record batch for a partition")
+    if header.size != size:
+        return Refused(
+            ErrorCode.CORRUPT_MESSAGE, f"the batch claims {header.size} bytes and has {size}"
+        )
+    if size > config.max_message_bytes:
+        return Refused(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size} bytes, max.message.bytes is {config.max_message_bytes}",
+        )
+    if size > config.segment_bytes:
+        return Refused(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the batch has {size} bytes, segment.bytes is {config.segment_bytes}",
+        )
+    if not has_valid_crc(batch):
+        return Refused(ErrorCode.CORRUPT_MESSAGE, "the checksum does not fit the batch")
+    return header
+
+
+def check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> Refused | None:
+    """Checks that hold for clients only, from the header."""
+    if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records and a last offset delta of {header.last_offset_delta}",
+        )
+    if header.is_control:
+        return Refused(ErrorCode.INVALID_RECORD, "clients may not write control records")
+    if header.has_producer_id and (header.base_sequence < 0 or header.producer_epoch < 0):
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"sequence {header.base_sequence} and epoch {header.producer_epoch} of producer {header.producer_id}",
+        )
+    if header.codec > Codec.ZSTD:
+        return Refused(ErrorCode.INVALID_RECORD, f"unknown compression codec {header.codec}")
+    if header.is_log_append_time:
+        return Refused(ErrorCode.INVALID_TIMESTAMP, "clients may not set LogAppendTime themselves")
+    return _check_timestamp(header, config, now_ms)
+
+
+def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> Refused | None:
+    if config.log_append_time or header.max_timestamp == NO_TIMESTAMP:
+        return None
+    if header.max_timestamp - now_ms > config.timestamp_after_max_ms:
+        return Refused(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {header.max_timestamp} is more than {config.timestamp_after_max_ms} ms "
+            f"ahead of the broker's {now_ms}",
+        )
+    return None
+
+
+def needs_opening(header: BatchHeader, config: LogConfig) -> bool:
+    """Whether the topic's configuration can only be honoured by looking at the records."""
+    return (
+        config.cleanup_compact
+        or config.timestamp_before_max_ms != _FOREVER
+        or target_codec(header, config) != header.codec
+    )
+
+
+def target_codec(header: BatchHeader, config: LogConfig) -> int:
+    """The codec in which the topic wants the batch stored."""
+    match config.compression_type:
+        case "producer":
+            return header.codec
+        case "uncompressed":
+            return Codec.NONE
+        case name:
+            return Codec[name.upper()]
+
+
+def check_records(
+    batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
+) -> bytearray | Refused | None:
+    """Open the batch, check each record; the batch in another codec where the topic demands one, else None."""
+    try:
+        records = read_batch(batch, DEFAULT_LIMIT_BYTES)
+    except CorruptBatch as error:
+        return Refused(ErrorCode.INVALID_RECORD, str(error))
+    refused = _check_keys(records, config) or _check_ages(records, config, now_ms)
+    if refused is not None:
+        return refused
+    codec = target_codec(header, config)
+    if codec == header.codec:
+        return None
+    options = BatchOptions(
+        codec=codec,
+        compression_level=config.compression_level,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+    )
+    return build_batch_spanning(records, header.base_offset, header.last_offset, options)
+
+
+def _check_keys(records: list[Record], config: LogConfig) -> Refused | None:
+    if not config.cleanup_compact:
+        return None
+    text = "Compacted topic cannot accept message without key"
+    keyless = tuple(
+        RecordError(index, text) for index, record in enumerate(records) if record.key is None
+    )
+    return Refused(ErrorCode.INVALID_RECORD, text, keyless) if keyless else None
+
+
+def _check_ages(records: list[Record], config: LogConfig, now_ms: int) -> Refused | None:
+    if config.log_append_time:
+        return None
+    text = (
+        f"a timestamp is more than {config.timestamp_before_max_ms} ms behind the broker's {now_ms}"
+    )
+    old = tuple(
+        RecordError(index, text)
+        for index, record in enumerate(records)
+        if record.timestamp != NO_TIMESTAMP
+        and now_ms - record.timestamp > config.timestamp_before_max_ms
+    )
+    return Refused(ErrorCode.INVALID_TIMESTAMP, text, old) if old else None

@@ -1,0 +1,340 @@
+"""The seam to the file system: the only module of `log/` that opens files.
+
+`Disk` and `File` are what the log asks for; `OsDisk` is the real thing. `headrace.testing` has one in memory that
+forgets unsynced bytes. Paths are plain strings. Every refusal of the operating system surfaces as `DiskFailed`
+(`DiskFull` for a lack of space), with the path in its text.
+
+Writes go straight to the page cache by file descriptor: a user-space buffer would lose acknowledged bytes at a kill.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from headrace.errors import DiskFailed, DiskFull
+
+# Below this a copy out of the page cache is cheaper than mapping a file that has grown.
+_COPY_RATHER_THAN_REMAP_BYTES: Final = 64 * 1024
+
+
+class FileStat(NamedTuple):
+    """A file in a directory."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+class File(Protocol):
+    """One file: appended to, read, cut. It may be closed and opened again behind the scenes."""
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Write at the end, all or nothing: after DiskFull the file has its old size."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """A copy of up to `length` bytes."""
+
+    def view(self, position: int, length: int) -> memoryview:
+        """The same bytes without a copy where possible. Not to be used across a `truncate` below its end."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+
+    def syncer(self) -> Callable[[], None]:
+        """A function, to be called once, that makes what was written so far durable; it may run in another thread.
+
+        After it has failed, the file must not be trusted again.
+        """
+
+    def renamed(self, path: str) -> None:
+        """Tell the file that it has a new name."""
+
+    def close(self) -> None:
+        """Give back the descriptor; a later call opens the file again."""
+
+
+class Disk(Protocol):
+    """A file system, as far as a log needs one."""
+
+    def open(self, path: str, size: int | None = None) -> File:
+        """A file that is there; `size` if the caller knows it already."""
+
+    def create(self, path: str) -> File:
+        """A new, empty file; what was there is gone."""
+
+    def list_files(self, directory: str) -> list[FileStat]:
+        """Plain files of a directory."""
+
+    def list_directories(self, directory: str) -> list[str]:
+        """Names of sub-directories."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """A small file whole, or None if it is not there."""
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Put a small file in place at once: written aside, synced if `durable`, renamed."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file or directory; an existing target file is replaced."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it is there."""
+
+    def remove_tree(self, directory: str) -> None:
+        """Remove a directory and all in it."""
+
+    def make_directory(self, directory: str) -> None:
+        """Create a directory with its parents if missing."""
+
+    def sync_directory(self, directory: str) -> None:
+        """Make creations, renames and removals in it durable."""
+
+    def lock(self, path: str) -> Callable[[], None]:
+        """Take a lock file for this process; returns the release. DiskFailed if another process holds it."""
+
+
+@contextmanager
+def _failing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
+def disk_error(path: str, error: OSError) -> DiskFailed:
+    """The operating system's refusal in our words."""
+    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskFailed
+    return kind(f"{path}: {error.strerror or error}")
+
+
+class OsFile:
+    """A file of the operating system; its descriptor is borrowed from the disk's bounded set."""
+
+    __slots__ = ("_disk", "_fd", "_map", "_path", "_size")
+
+    def __init__(self, disk: "OsDisk", path: str, size: int | None) -> None:
+        self._disk = disk
+        self._path = path
+        self._size = -1 if size is None else size
+        self._fd: int | None = None
+        self._map: memoryview | None = None
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size(self) -> int:
+        if self._size < 0:
+            with _failing(self._path):
+                self._size = os.fstat(self.fileno()).st_size
+        return self._size
+
+    def fileno(self) -> int:
+        """The open descriptor, for `sendfile`; valid until the disk needs it for another file."""
+        if self._fd is None:
+            self._fd = self._disk.lend_descriptor(self)
+        return self._fd
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        size = self.size
+        try:
+            written = os.pwrite(self.fileno(), data, size)
+            if written != len(data):
+                self._append_rest(data, written)
+        except OSError as error:
+            self._forget_torn_write()
+            raise disk_error(self._path, error) from error
+        self._size = size + len(data)
+
+    def _append_rest(self, data: bytes | bytearray | memoryview, written: int) -> None:
+        with memoryview(data) as view:
+            while written < len(data):
+                written += os.pwrite(self.fileno(), view[written:], self._size + written)
+
+    def _forget_torn_write(self) -> None:
+        if self._size >= 0 and self._fd is not None:
+            try:
+                os.ftruncate(self._fd, self._size)
+            except OSError as error:
+                raise disk_error(self._path, error) from error
+
+    def read(self, position: int, length: int) -> bytes:
+        with _failing(self._path):
+            return os.pread(self.fileno(), length, position)
+
+    def view(self, position: int, length: int) -> memoryview:
+        end = min(position + length, self.size)
+        if self._map is None or end > len(self._map):
+            if self._map is not None and end - position <= _COPY_RATHER_THAN_REMAP_BYTES:
+                return memoryview(self.read(position, end - position))
+            if end <= position:
+                return memoryview(b"")
+            with _failing(self._path):
+                mapping = mmap.mmap(self.fileno(), self.size, prot=mmap.PROT_READ)
+            self._map = memoryview(mapping)
+        return self._map[position:end]
+
+    def truncate(self, size: int) -> None:
+        self._map = None  # a mapping past the end of its file would be a bus error
+        with _failing(self._path):
+            os.ftruncate(self.fileno(), size)
+        self._size = size
+
+    def syncer(self) -> Callable[[], None]:
+        path = self._path
+        with _failing(path):
+            descriptor = os.dup(
+                self.fileno()
+            )  # of its own: ours may be lent to another file meanwhile
+
+        def sync() -> None:
+            with _failing(path):
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+        return sync
+
+    def renamed(self, path: str) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        self._disk.take_back_descriptor(self)
+
+    def drop_descriptor(self) -> int | None:
+        """For the disk: forget descriptor and mapping. Views handed out keep their pages."""
+        descriptor, self._fd, self._map = self._fd, None, None
+        return descriptor
+
+
+class OsDisk:
+    """The operating system's files, with a bound on how many are open at once.
+
+    A log of thousands of sealed segments needs few of them open; the one opened longest ago makes room.
+    """
+
+    def __init__(self, max_open_files: int = 4096) -> None:
+        self._max_open_files = max_open_files
+        self._open: dict[OsFile, None] = {}
+
+    def lend_descriptor(self, file: OsFile) -> int:
+        """Open `file`, closing the one opened longest ago if there are too many."""
+        if len(self._open) >= self._max_open_files:
+            self.take_back_descriptor(next(iter(self._open)))
+        with _failing(file.path):
+            descriptor = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
+        self._open[file] = None
+        return descriptor
+
+    def take_back_descriptor(self, file: OsFile) -> None:
+        """Close `file`'s descriptor if it has one."""
+        descriptor = file.drop_descriptor()
+        if descriptor is not None:
+            self._open.pop(file, None)
+            with _failing(file.path):
+                os.close(descriptor)
+
+    def open(self, path: str, size: int | None = None) -> OsFile:
+        return OsFile(self, path, size)
+
+    def create(self, path: str) -> OsFile:
+        with _failing(path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            os.close(os.open(path, flags, 0o644))
+        return OsFile(self, path, 0)
+
+    def list_files(self, directory: str) -> list[FileStat]:
+        with _failing(directory), os.scandir(directory) as entries:
+            return [
+                FileStat(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+                for entry in entries
+                if entry.is_file() and (stat := entry.stat())
+            ]
+
+    def list_directories(self, directory: str) -> list[str]:
+        with _failing(directory), os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise disk_error(path, error) from error
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        aside = path + ".tmp"
+        with _failing(path):
+            descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                written = os.write(descriptor, data)
+                if written != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if durable:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(aside, path)
+        if durable:
+            self.sync_directory(os.path.dirname(path))
+
+    def rename(self, source: str, target: str) -> None:
+        with _failing(source):
+            os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        with _failing(path):
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+
+    def remove_tree(self, directory: str) -> None:
+        with _failing(directory):
+            shutil.rmtree(directory)
+
+    def make_directory(self, directory: str) -> None:
+        with _failing(directory):
+            os.makedirs(directory, exist_ok=True)
+
+    def sync_directory(self, directory: str) -> None:
+        with _failing(directory):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def lock(self, path: str) -> Callable[[], None]:
+        with _failing(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise DiskFailed(f"{path}: another broker uses this directory") from error
+        return partial(os.close, descriptor)

@@ -1,0 +1,38 @@
+"""What a partition log has to know of its topic's configuration. Names and defaults are Kafka's."""
+
+from dataclasses import dataclass
+
+_FOREVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Immutable; a changed configuration is a new object given to the log."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    retention_bytes: int = -1
+    cleanup_delete: bool = True
+    cleanup_compact: bool = False
+    delete_retention_ms: int = 24 * 3600 * 1000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = _FOREVER
+    min_cleanable_dirty_ratio: float = 0.5
+    max_message_bytes: int = 1024 * 1024 + 12
+    compression_type: str = "producer"
+    compression_level: int | None = None
+    log_append_time: bool = False
+    timestamp_before_max_ms: int = _FOREVER
+    timestamp_after_max_ms: int = 3600 * 1000
+    flush_messages: int = _FOREVER
+    flush_ms: int = _FOREVER
+    file_delete_delay_ms: int = 60_000
+    producer_id_expiration_ms: int = 24 * 3600 * 1000
+
+    def __post_init__(self) -> None:
+        assert self.segment_bytes > 0
+        assert self.segment_index_bytes >= 24, "an index must hold at least two entries"

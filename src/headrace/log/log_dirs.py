@@ -1,0 +1,255 @@
+"""All logs of one broker, over its log directories. A directory that fails goes offline; the others live on.
+
+Owns: which log lies in which directory, the directories' checkpoints, the clean-shutdown marker and the lock file.
+One broken partition does not keep the others from opening: it is listed in `broken`.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from headrace.errors import CorruptBatch, DiskFailed
+from headrace.ids import TopicPartition
+from headrace.log.checkpoint import (
+    CLEANER_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    read_offsets,
+    read_topic_id,
+    write_offsets,
+    write_topic_id,
+)
+from headrace.log.disk import Disk
+from headrace.log.log_config import LogConfig
+from headrace.log.partition_log import PartitionLog
+from headrace.log.recovery import Checkpointed, open_log
+
+_logger = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+LOCK_FILE: Final = ".lock"
+_MAX_NAME: Final = 255
+
+
+@dataclass(slots=True)
+class LogDir:
+    """One directory with its logs."""
+
+    path: str
+    release: Callable[[], None]
+    logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+    high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    cleaned_to: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+class LogDirs:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        paths: list[str],
+        *,
+        config_for: Callable[[str], LogConfig],
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self._disk = disk
+        self._paths = paths
+        self._config_for = config_for
+        self._new_id = new_id
+        self._online: dict[str, LogDir] = {}
+        self.offline: dict[str, str] = {}  # path → why
+        self.broken: dict[TopicPartition, str] = {}
+
+    # ---- opening and closing
+
+    def open(self, now_ms: int) -> None:
+        """Lock the directories and open every log in them. DiskFailed only if no directory can be used."""
+        for path in self._paths:
+            try:
+                self._disk.make_directory(path)
+                directory = LogDir(path, self._disk.lock(f"{path}/{LOCK_FILE}"))
+                self._online[path] = directory
+                self._open_directory(directory, now_ms)
+            except DiskFailed as error:
+                self.take_offline(path, str(error))
+        if not self._online:
+            raise DiskFailed("no usable log directory: " + "; ".join(self.offline.values()))
+
+    def _open_directory(self, directory: LogDir, now_ms: int) -> None:
+        path = directory.path
+        clean = self._disk.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        # Gone before anything is written: only a stop that completed may leave it behind.
+        self._disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        recovery_points = self._read_offsets(path, RECOVERY_POINT_FILE)
+        log_starts = self._read_offsets(path, LOG_START_FILE)
+        directory.high_watermarks = self._read_offsets(path, HIGH_WATERMARK_FILE)
+        directory.cleaned_to = self._read_offsets(path, CLEANER_FILE)
+        for name in self._disk.list_directories(path):
+            if name.endswith("-delete"):
+                self._disk.remove_tree(f"{path}/{name}")
+                continue
+            topic_partition = parse_directory_name(name)
+            if topic_partition is None:
+                continue
+            checkpointed = Checkpointed(
+                clean=clean,
+                recovery_point=recovery_points.get(topic_partition, 0),
+                log_start_offset=log_starts.get(topic_partition, 0),
+            )
+            self._open_log(directory, topic_partition, checkpointed, now_ms)
+
+    def _open_log(
+        self,
+        directory: LogDir,
+        topic_partition: TopicPartition,
+        checkpointed: Checkpointed,
+        now_ms: int,
+    ) -> None:
+        path = f"{directory.path}/{topic_partition}"
+        try:
+            directory.logs[topic_partition] = open_log(
+                self._disk,
+                path,
+                topic_partition,
+                self._config_for(topic_partition.topic),
+                now_ms=now_ms,
+                checkpointed=checkpointed,
+                topic_id=read_topic_id(self._disk, path),
+            )
+        except (CorruptBatch, DiskFailed) as error:
+            _logger.exception("%s cannot be opened; the other partitions go on", topic_partition)
+            self.broken[topic_partition] = str(error)
+
+    def _read_offsets(self, path: str, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._disk, f"{path}/{name}")
+        except CorruptBatch as error:
+            _logger.warning("%s is damaged and is started anew (%s)", name, error)
+            return {}
+
+    def close(self, now_ms: int) -> None:
+        """Close every log and leave the marker that spares the next start a recovery."""
+        for directory in list(self._online.values()):
+            try:
+                for log in directory.logs.values():
+                    log.close(now_ms)
+                self._write_checkpoints(directory)
+                marker = b'{"version":0,"brokerEpoch":-1}'
+                self._disk.replace(f"{directory.path}/{CLEAN_SHUTDOWN_FILE}", marker)
+            except DiskFailed as error:
+                self.take_offline(directory.path, str(error))
+            else:
+                directory.release()
+        self._online.clear()
+
+    def take_offline(self, path: str, reason: str) -> list[TopicPartition]:
+        """Stop using a directory whose disk failed. Returns the partitions that are gone with it."""
+        _logger.error("log directory %s goes offline: %s", path, reason)
+        self.offline[path] = reason
+        directory = self._online.pop(path, None)
+        if directory is None:
+            return []
+        for log in directory.logs.values():
+            log.abandon()
+        directory.release()
+        return list(directory.logs)
+
+    # ---- logs
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        for directory in self._online.values():
+            yield from directory.logs.values()
+
+    @property
+    def online(self) -> tuple[LogDir, ...]:
+        """The directories in use."""
+        return tuple(self._online.values())
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        """The log of a partition, if it is here."""
+        directory = self.directory_of(topic_partition)
+        return None if directory is None else directory.logs[topic_partition]
+
+    def directory_of(self, topic_partition: TopicPartition) -> LogDir | None:
+        """The directory that holds a partition."""
+        for directory in self._online.values():
+            if topic_partition in directory.logs:
+                return directory
+        return None
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: UUID, *, now_ms: int
+    ) -> PartitionLog:
+        """A new, empty log in the directory that has the fewest. DiskFailed if that cannot be written."""
+        if not self._online:
+            raise DiskFailed(f"{topic_partition}: no log directory is online")
+        directory = min(self._online.values(), key=lambda candidate: len(candidate.logs))
+        path = f"{directory.path}/{topic_partition}"
+        log = open_log(
+            self._disk,
+            path,
+            topic_partition,
+            self._config_for(topic_partition.topic),
+            now_ms=now_ms,
+            topic_id=topic_id,
+        )
+        write_topic_id(self._disk, path, topic_id)
+        directory.logs[topic_partition] = log
+        self.broken.pop(topic_partition, None)
+        return log
+
+    def set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
+        """Rename a log's directory so that its name is free: `delete` or `stray`. Returns the new path.
+
+        The rename is the deletion: the files may be removed at leisure, and are at the next start.
+        """
+        directory = self.directory_of(topic_partition)
+        if directory is None:
+            return None
+        log = directory.logs.pop(topic_partition)
+        directory.high_watermarks.pop(topic_partition, None)
+        directory.cleaned_to.pop(topic_partition, None)
+        log.abandon()
+        tail = f".{self._new_id().hex}-{suffix}"
+        target = f"{directory.path}/{str(topic_partition)[: _MAX_NAME - len(tail)]}{tail}"
+        self._disk.rename(log.directory, target)
+        self._disk.sync_directory(directory.path)
+        return target
+
+    # ---- checkpoints
+
+    def write_checkpoints(self) -> None:
+        """Bring the checkpoints of every directory up to date; a directory that refuses goes offline."""
+        for directory in list(self._online.values()):
+            try:
+                self._write_checkpoints(directory)
+            except DiskFailed as error:
+                self.take_offline(directory.path, str(error))
+
+    def _write_checkpoints(self, directory: LogDir) -> None:
+        logs = directory.logs.values()
+        recovery_points = {log.topic_partition: log.recovery_point for log in logs}
+        log_starts = {
+            log.topic_partition: log.log_start_offset
+            for log in logs
+            if log.log_start_offset > log.segments.first.base_offset
+        }
+        for name, offsets in (
+            (RECOVERY_POINT_FILE, recovery_points),
+            (LOG_START_FILE, log_starts),
+            (HIGH_WATERMARK_FILE, directory.high_watermarks),
+            (CLEANER_FILE, directory.cleaned_to),
+        ):
+            write_offsets(self._disk, f"{directory.path}/{name}", offsets)
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """The partition whose log a directory holds, by its name; None for any other directory."""
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not topic or not partition.isascii() or not partition.isdigit():
+        return None
+    return TopicPartition(topic, int(partition))

@@ -1,0 +1,397 @@
+"""One partition's log: ordered segments, the offsets that bound it, its producers and its leader epochs.
+
+One owner, no locks, no clock. Opened by `recovery.open_log`. The log knows neither the high watermark nor who leads:
+callers pass bounds in. Order of an append: decide, write the batch, move the end offset (indexes and producer state
+follow, and a failure there must not hand out the offset twice), flush if the policy says so.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from uuid import UUID
+
+from headrace.errors import CorruptBatch, LogClosed
+from headrace.ids import TopicPartition
+from headrace.log.append_check import (
+    check_batch,
+    check_client_batch,
+    check_records,
+    needs_opening,
+)
+from headrace.log.append_result import Appended, Refused
+from headrace.log.checkpoint import LEADER_EPOCH_FILE, write_epochs
+from headrace.log.disk import Disk
+from headrace.log.file_slice import FileSlice
+from headrace.log.flush import FlushPlan
+from headrace.log.leader_epochs import LeaderEpochs
+from headrace.log.log_config import LogConfig
+from headrace.log.producer_snapshots import ProducerSnapshots
+from headrace.log.producer_state import KnownBatch, ProducerState
+from headrace.log.segment import Segment, offset_name
+from headrace.log.segments import Segments
+from headrace.log.txn_index import AbortedTxn
+from headrace.records.batch_view import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    has_valid_crc,
+    headers_in,
+    read_header,
+    stamp,
+    stamp_append_time,
+)
+from headrace.records.control_batch import read_marker
+from headrace.wire.error_code import ErrorCode
+
+
+class PartitionLog:
+    """See the module's text. Fields are read by the parts that decide on a log; only this class changes them."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        topic_id: UUID | None = None,
+    ) -> None:
+        """An unopened log: `recovery.open_log` fills it."""
+        self.disk = disk
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments = Segments()
+        self.leader_epochs = LeaderEpochs()
+        self.producers = ProducerState()
+        self.snapshots = ProducerSnapshots(disk, directory)
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.recovery_point = 0
+        self.last_flush_ms = 0
+        self.is_closed = False
+        self._names_changed = True  # files were created since the directory was last synced
+        self._deleted: list[tuple[int, Segment]] = []  # (when to remove, segment)
+
+    # ---- appending
+
+    def append_as_leader(
+        self,
+        batch: bytearray | memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        from_client: bool = True,
+    ) -> Appended | Refused:
+        """Check one batch, stamp its place into its bytes, write it."""
+        self._require_open()
+        checked = check_batch(batch, self.config)
+        if isinstance(checked, Refused):
+            return checked
+        if from_client:
+            refused = check_client_batch(checked, self.config, now_ms)
+            if refused is not None:
+                return refused
+            if needs_opening(checked, self.config):
+                converted = check_records(batch, checked, self.config, now_ms)
+                if isinstance(converted, Refused):
+                    return converted
+                batch = batch if converted is None else converted
+        if checked.producer_id >= 0:
+            known = self._check_producer(batch, checked)
+            if isinstance(known, Refused):
+                return known
+            if known is not None:
+                return Appended(known.base_offset, known.last_offset, duplicate=True)
+        append_time = NO_TIMESTAMP
+        if self.config.log_append_time:
+            append_time = now_ms
+            stamp_append_time(batch, now_ms)
+        stamp(batch, 0, self.log_end_offset, leader_epoch)
+        header = read_header(batch)
+        self._write(batch, header, now_ms)
+        return Appended(header.base_offset, header.last_offset, append_time)
+
+    def append_as_follower(self, records: bytes | bytearray | memoryview, *, now_ms: int) -> int:
+        """Write batches as the leader stamped them. Returns the new end offset.
+
+        CorruptBatch if one is damaged or would go backwards; whole batches before it are in the log then.
+        """
+        self._require_open()
+        with memoryview(records) as view:
+            for position, header in headers_in(view):
+                batch = view[position : position + header.size]
+                if header.base_offset < self.log_end_offset:
+                    raise CorruptBatch(
+                        f"{self.topic_partition}: batch at {header.base_offset} behind "
+                        f"the log's end {self.log_end_offset}"
+                    )
+                if not has_valid_crc(batch):
+                    raise CorruptBatch(
+                        f"{self.topic_partition}: the checksum of the batch at "
+                        f"{header.base_offset} does not fit"
+                    )
+                self._write(batch, header, now_ms)
+        return self.log_end_offset
+
+    def _check_producer(
+        self, batch: bytearray | memoryview, header: BatchHeader
+    ) -> KnownBatch | Refused | None:
+        if header.is_control:
+            return self.producers.check_marker(header, read_marker(batch)[1])
+        return self.producers.check(header)
+
+    def _write(self, batch: bytearray | memoryview, header: BatchHeader, now_ms: int) -> None:
+        if header.leader_epoch > self.leader_epochs.latest:
+            self.assign_epoch(header.leader_epoch, header.base_offset)
+        segment = self.segments.active
+        if segment.should_roll(header, now_ms):
+            segment = self.roll(now_ms, header.base_offset)
+        segment.append(batch, header)
+        self.log_end_offset = header.next_offset
+        if header.producer_id >= 0:
+            self.note_producer(header, segment, batch)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+
+    def note_producer(
+        self, header: BatchHeader, segment: Segment, batch: bytes | bytearray | memoryview
+    ) -> None:
+        """Bring producer state and aborted index up to date with a batch in the log; only markers are opened."""
+        if not header.is_control:
+            self.producers.note_data(header)
+            return
+        control_type, coordinator_epoch = read_marker(batch)
+        ended = self.producers.note_marker(header, control_type, coordinator_epoch)
+        if ended is not None and ended.aborted:
+            segment.txn_index.append(self.producers.aborted_txn(ended))
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Note that a leader of `epoch` writes from `start_offset` on, before anything of it is served."""
+        if self.leader_epochs.assign(epoch, start_offset):
+            self._write_epochs(durable=False)
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Start a new segment at the log's end, unless the active one is still empty."""
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        active = self.segments.active
+        if active.size == 0 and active.base_offset == base_offset:
+            return active
+        segment = Segment.create(
+            self.disk,
+            f"{self.directory}/{offset_name(base_offset)}",
+            base_offset,
+            self.config,
+            now_ms=now_ms,
+        )
+        if active.size == 0:
+            self.segments.remove(active)
+            active.remove()
+        else:
+            active.seal()
+            self.snapshots.write(base_offset, self.producers)
+        self.segments.add(segment)
+        self._names_changed = True
+        return segment
+
+    # ---- reading
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> FileSlice | Refused:
+        """Whole batches from the one that holds `offset` on, none at or past `end_offset`, from one segment.
+
+        `max_bytes` is soft: the first batch is returned even if it alone is larger.
+        """
+        self._require_open()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            return Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition} has offsets {self.log_start_offset} to "
+                f"{self.log_end_offset}, not {offset}",
+            )
+        if offset < end_offset:
+            for segment in self.segments.from_offset(offset):
+                if segment.base_offset >= end_offset:
+                    break
+                position = segment.position_of(offset)
+                if position is not None:
+                    return segment.read(
+                        position, max_bytes, self._end_position(segment, end_offset)
+                    )
+        active = self.segments.active
+        return FileSlice(active.log, active.size, 0)
+
+    def _end_position(self, segment: Segment, end_offset: int) -> int:
+        if end_offset >= self.log_end_offset:
+            return segment.size
+        position = segment.position_of(end_offset)
+        return segment.size if position is None else position
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """Aborted transactions that overlap the range, for readers of committed data."""
+        aborted: list[AbortedTxn] = []
+        for segment in self.segments.from_offset(start_offset):
+            for txn in segment.txn_index:
+                if txn.last_offset >= start_offset and txn.first_offset < end_offset:
+                    aborted.append(txn)
+                if txn.last_stable_offset >= end_offset:
+                    return aborted
+        return aborted
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches on disk."""
+        return self.segments.size
+
+    # ---- cutting
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Cut away everything from the batch that holds `offset` on. Epochs are pruned even if no byte goes."""
+        self._require_open()
+        if offset < self.log_end_offset:
+            if offset <= self.segments.first.base_offset:
+                self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+                return
+            self._remove_now(self.segments.starting_at_or_after(offset))
+            active = self.segments.active
+            cut = active.find(offset)
+            if cut is not None:
+                offset = min(offset, cut.header.base_offset)
+                active.truncate(cut.position, offset)
+            self.log_end_offset = offset
+            self.recovery_point = min(self.recovery_point, offset)
+            self.log_start_offset = min(self.log_start_offset, offset)
+            self.rebuild_producers(offset)
+        if self.leader_epochs.truncate_from_end(offset):
+            self._write_epochs(durable=True)
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Drop everything; the log goes on at `offset`, which its leader still has."""
+        self._require_open()
+        self._remove_now(list(self.segments))
+        self.segments.add(
+            Segment.create(
+                self.disk,
+                f"{self.directory}/{offset_name(offset)}",
+                offset,
+                self.config,
+                now_ms=now_ms,
+            )
+        )
+        self.producers.clear()
+        self.snapshots.remove_all()
+        self.leader_epochs.clear()
+        self._write_epochs(durable=True)
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+
+    def advance_log_start(self, offset: int) -> None:
+        """Records below `offset` are deleted: unreadable from now on, their segments go with retention."""
+        assert offset <= self.log_end_offset, f"{offset} is past the end {self.log_end_offset}"
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            if self.leader_epochs.truncate_from_start(offset):
+                self._write_epochs(durable=False)
+
+    def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
+        """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""
+        for segment in list(segments):
+            if segment is self.segments.active:
+                self.roll(now_ms)
+            self.retire(segment, now_ms)
+            self.snapshots.remove(segment.base_offset)
+        self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
+
+    def retire(self, segment: Segment, now_ms: int) -> None:
+        """Take a segment out of the log; readers that hold a slice of it go on reading."""
+        segment.rename(add=".deleted")
+        self.segments.remove(segment)
+        self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+
+    def remove_deleted(self, now_ms: int) -> None:
+        """Remove the files of segments that were retired long enough ago."""
+        due = [entry for entry in self._deleted if entry[0] <= now_ms]
+        for entry in due:
+            entry[1].remove()
+            self._deleted.remove(entry)
+
+    def _remove_now(self, segments: list[Segment]) -> None:
+        # From the end: a crash in between must not leave a hole with the old tail behind it.
+        for segment in reversed(segments):
+            self.segments.remove(segment)
+            segment.remove()
+
+    def rebuild_producers(self, end_offset: int) -> None:
+        """Producer state as it was at `end_offset`: from the newest snapshot before it, and the batches behind."""
+        self.snapshots.remove_after(end_offset)
+        start, self.producers = self.snapshots.load_latest(end_offset)
+        for segment in self.segments.from_offset(start):
+            if segment.base_offset >= end_offset:
+                break
+            segment.txn_index.truncate(max(start, segment.base_offset))
+            position = segment.position_of(start)
+            if position is None:
+                continue
+            for found in segment.batches(position):
+                if found.header.base_offset >= end_offset:
+                    break
+                if found.header.base_offset >= start and found.header.producer_id >= 0:
+                    batch = segment.batch_bytes(found) if found.header.is_control else b""
+                    self.note_producer(found.header, segment, batch)
+
+    # ---- durability
+
+    def unflushed(self) -> FlushPlan:
+        """What has to be synced to make the log durable up to its end; the syncing may run elsewhere."""
+        syncs: list[Callable[[], None]] = []
+        for segment in self.segments.from_offset(self.recovery_point):
+            # The active segment's indexes need no sync: recovery after a crash rebuilds them in any case.
+            files = [segment.log] if segment is self.segments.active else segment.files()
+            syncs += [file.syncer() for file in files]
+        if self._names_changed:
+            syncs.append(partial(self.disk.sync_directory, self.directory))
+            self._names_changed = False
+        return FlushPlan(tuple(syncs), self.log_end_offset)
+
+    def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
+        """The plan has been carried out."""
+        self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
+        self.last_flush_ms = now_ms
+
+    def flush(self, now_ms: int) -> None:
+        """Make the log durable up to its end, now."""
+        if self.recovery_point < self.log_end_offset:
+            plan = self.unflushed()
+            plan.run()
+            self.mark_flushed(plan, now_ms)
+
+    def flush_if_due(self, now_ms: int) -> None:
+        """Carry out `flush.ms`."""
+        if now_ms - self.last_flush_ms >= self.config.flush_ms:
+            self.flush(now_ms)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take a changed topic configuration into use."""
+        self.config = config
+        for segment in self.segments:
+            segment.config = config
+
+    def close(self, now_ms: int) -> None:
+        """Leave everything so that opening the log again reads nothing but names and a snapshot."""
+        self._require_open()
+        self.segments.active.seal()
+        self.flush(now_ms)
+        self.snapshots.write(self.log_end_offset, self.producers)
+        self._write_epochs(durable=True)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close without writing: the directory failed, or the log is about to be deleted."""
+        self.is_closed = True
+        for segment in (*self.segments, *(segment for _, segment in self._deleted)):
+            segment.close()
+
+    def _write_epochs(self, *, durable: bool) -> None:
+        path = f"{self.directory}/{LEADER_EPOCH_FILE}"
+        write_epochs(self.disk, path, self.leader_epochs.entries, durable=durable)
+
+    def _require_open(self) -> None:
+        if self.is_closed:
+            raise LogClosed(f"{self.topic_partition} is closed")

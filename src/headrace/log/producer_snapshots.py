@@ -1,0 +1,55 @@
+"""The `.snapshot` files of one log directory: which there are, the newest usable one, writing and removing."""
+
+from headrace.errors import CorruptBatch
+from headrace.log.disk import Disk
+from headrace.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot, encode_snapshot
+from headrace.log.producer_state import ProducerState
+from headrace.log.segment import offset_name
+
+
+class ProducerSnapshots:
+    """Snapshots are hints: any may be missing or damaged, then an older one and more of the log are read."""
+
+    __slots__ = ("_directory", "_disk", "offsets")
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self.offsets: set[int] = set()
+
+    def path(self, offset: int) -> str:
+        """The file that holds the state before `offset`."""
+        return f"{self._directory}/{offset_name(offset)}{SNAPSHOT_SUFFIX}"
+
+    def write(self, offset: int, producers: ProducerState) -> None:
+        """Keep the state as it is before `offset`."""
+        self._disk.replace(self.path(offset), encode_snapshot(producers), durable=False)
+        self.offsets.add(offset)
+
+    def load_latest(self, end_offset: int) -> tuple[int, ProducerState]:
+        """(offset, state) of the newest sound snapshot at or before `end_offset`; (0, empty) without one."""
+        for offset in sorted(self.offsets, reverse=True):
+            if offset <= end_offset:
+                content = self._disk.read_bytes(self.path(offset))
+                try:
+                    if content is not None:
+                        return offset, decode_snapshot(content)
+                except CorruptBatch:
+                    self.remove(offset)
+        return 0, ProducerState()
+
+    def remove(self, offset: int) -> None:
+        """Remove one snapshot if it is there."""
+        if offset in self.offsets:
+            self.offsets.discard(offset)
+            self._disk.remove(self.path(offset))
+
+    def remove_after(self, offset: int) -> None:
+        """Remove snapshots of states past `offset`: the log was cut there."""
+        for later in [known for known in self.offsets if known > offset]:
+            self.remove(later)
+
+    def remove_all(self) -> None:
+        """Remove every snapshot."""
+        for offset in list(self.offsets):
+            self.remove(offset)

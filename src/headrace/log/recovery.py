@@ -1,0 +1,272 @@
+"""Opens a log: after a clean stop from names and a snapshot alone, after a crash by verifying what may be torn.
+
+Rules: only bytes from the recovery point on are doubted; they are read once, each batch is checked, the file is cut at
+the first bad one and whatever lay behind it goes. Indexes, producer state and leader epochs of the doubted part are
+rebuilt in the same pass. Nothing before the recovery point is ever cut here.
+"""
+
+import logging
+import re
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from headrace.errors import CorruptBatch
+from headrace.ids import TopicPartition
+from headrace.log.checkpoint import LEADER_EPOCH_FILE, read_epochs
+from headrace.log.disk import Disk, File
+from headrace.log.leader_epochs import LeaderEpochs
+from headrace.log.log_config import LogConfig
+from headrace.log.partition_log import PartitionLog
+from headrace.log.segment import Segment, SegmentSizes, offset_name
+from headrace.log.swap import finish_swaps
+from headrace.records.batch_view import (
+    HEADER_BYTES,
+    MAGIC,
+    BatchHeader,
+    has_valid_crc,
+    read_header,
+)
+
+_logger = logging.getLogger(__name__)
+
+_NAME: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
+_CHUNK_BYTES: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointed:
+    """What the log directory's checkpoints say of one log."""
+
+    clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+
+def open_log(
+    disk: Disk,
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    checkpointed: Checkpointed | None = None,
+    topic_id: UUID | None = None,
+) -> PartitionLog:
+    """The log in `directory`, created if there is none. DiskFailed if the directory cannot be used."""
+    known = checkpointed or Checkpointed()
+    disk.make_directory(directory)
+    log = PartitionLog(disk, directory, topic_partition, config, topic_id=topic_id)
+    log.last_flush_ms = now_ms
+    without_index = _load_segments(log, now_ms, known)
+    log.leader_epochs = _load_epochs(log)
+    log.log_start_offset = max(known.log_start_offset, log.segments.first.base_offset)
+    doubted_from = None if known.clean else known.recovery_point
+    try:
+        if doubted_from is None:
+            _open_clean(log, without_index)
+    except CorruptBatch as error:
+        _logger.warning("%s: stopped cleanly but is damaged (%s)", topic_partition, error)
+        doubted_from = log.segments.active.base_offset
+    if doubted_from is not None:
+        _open_after_crash(log, without_index, doubted_from, now_ms)
+    _settle_bounds(log, now_ms)
+    return log
+
+
+def _load_segments(log: PartitionLog, now_ms: int, known: Checkpointed) -> set[int]:
+    """Fill `log.segments` from the directory. Returns the base offsets of those that lack an index."""
+    finish_swaps(log.disk, log.directory)
+    files: dict[int, dict[str, int]] = {}
+    modified: dict[int, int] = {}
+    for stat in log.disk.list_files(log.directory):
+        match = _NAME.fullmatch(stat.name)
+        if match is not None:
+            base_offset, suffix = int(match[1]), match[2]
+            if suffix == "snapshot":
+                log.snapshots.offsets.add(base_offset)
+            else:
+                files.setdefault(base_offset, {})[suffix] = stat.size
+                modified[base_offset] = stat.modified_ms
+    without_index: set[int] = set()
+    for base_offset, sizes in sorted(files.items()):
+        path = f"{log.directory}/{offset_name(base_offset)}"
+        if "log" not in sizes:
+            for suffix in sizes:
+                log.disk.remove(f"{path}.{suffix}")
+            continue
+        if _create_missing_indexes(log.disk, path, sizes) and sizes["log"] > 0:
+            without_index.add(base_offset)
+        log.segments.add(
+            Segment(
+                log.disk,
+                path,
+                base_offset,
+                log.config,
+                sizes=SegmentSizes(
+                    sizes["log"], sizes["index"], sizes["timeindex"], sizes.get("txnindex")
+                ),
+                created_ms=modified[base_offset],
+            )
+        )
+    if not len(log.segments):
+        start = known.log_start_offset
+        path = f"{log.directory}/{offset_name(start)}"
+        log.segments.add(Segment.create(log.disk, path, start, log.config, now_ms=now_ms))
+    return without_index
+
+
+def _create_missing_indexes(disk: Disk, path: str, sizes: dict[str, int]) -> bool:
+    missing = [suffix for suffix in ("index", "timeindex") if suffix not in sizes]
+    for suffix in missing:
+        disk.create(f"{path}.{suffix}")
+        sizes[suffix] = 0
+    return bool(missing)
+
+
+def _load_epochs(log: PartitionLog) -> LeaderEpochs:
+    path = f"{log.directory}/{LEADER_EPOCH_FILE}"
+    try:
+        return LeaderEpochs(read_epochs(log.disk, path))
+    except CorruptBatch as error:
+        _logger.warning("%s: rebuilding the leader epochs (%s)", log.topic_partition, error)
+        epochs = LeaderEpochs()
+        for segment in log.segments:
+            for found in segment.batches():
+                epochs.assign(found.header.leader_epoch, found.header.base_offset)
+        return epochs
+
+
+def _open_clean(log: PartitionLog, without_index: set[int]) -> None:
+    """Trust the files. CorruptBatch if they are not what a clean stop leaves."""
+    for segment in log.segments:
+        if segment.base_offset in without_index or not _has_sane_indexes(segment):
+            _logger.warning(
+                "%s: rebuilding the indexes of %d", log.topic_partition, segment.base_offset
+            )
+            _rebuild_indexes(segment)
+    log.log_end_offset = log.recovery_point = log.segments.active.read_next_offset()
+    log.rebuild_producers(log.log_end_offset)
+
+
+def _has_sane_indexes(segment: Segment) -> bool:
+    # Only the active one is looked into: of a sealed one the size in the directory listing must do.
+    return segment.offset_index.has_whole_entries and segment.time_index.has_whole_entries
+
+
+def _rebuild_indexes(segment: Segment) -> None:
+    segment.forget_indexes()
+    for found in segment.batches():
+        segment.note_appended(found.position, found.header)
+    segment.seal()
+
+
+def _open_after_crash(
+    log: PartitionLog, without_index: set[int], recovery_point: int, now_ms: int
+) -> None:
+    doubted = log.segments.from_offset(recovery_point)
+    for segment in log.segments:
+        if segment is doubted[0]:
+            break
+        if segment.base_offset in without_index or not _has_sane_indexes(segment):
+            _rebuild_indexes(segment)
+    start = doubted[0].base_offset
+    log.log_end_offset = start
+    log.rebuild_producers(start)
+    log.leader_epochs.truncate_from_end(start)
+    for number, segment in enumerate(doubted):
+        whole = _recover_segment(log, segment)
+        if segment is not log.segments.active:
+            segment.seal()
+        if not whole:
+            _drop(log, doubted[number + 1 :])
+            break
+    log.recovery_point = min(recovery_point, log.log_end_offset)
+    log.flush(now_ms)
+
+
+def _recover_segment(log: PartitionLog, segment: Segment) -> bool:
+    """Verify every batch of a segment and rebuild what is derived from it. Returns whether all of it was sound."""
+    segment.forget_indexes()
+    segment.txn_index.truncate(segment.base_offset)
+    log.log_end_offset = max(log.log_end_offset, segment.base_offset)
+    position = 0
+    batches = BatchScan(segment.log)
+    for batch, header in batches:
+        if header.base_offset < log.log_end_offset:
+            break
+        try:
+            if header.producer_id >= 0:
+                log.note_producer(header, segment, batch)
+        except CorruptBatch:
+            break
+        segment.note_appended(position, header)
+        log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+        log.log_end_offset = header.next_offset
+        position += header.size
+    if position == segment.size:
+        return True
+    _logger.warning(
+        "%s: cutting %d of %d bytes of segment %d, from offset %d on",
+        log.topic_partition,
+        segment.size - position,
+        segment.size,
+        segment.base_offset,
+        log.log_end_offset,
+    )
+    segment.log.truncate(position)
+    return False
+
+
+def _drop(log: PartitionLog, segments: list[Segment]) -> None:
+    for segment in reversed(segments):
+        _logger.warning(
+            "%s: dropping segment %d behind the damage", log.topic_partition, segment.base_offset
+        )
+        log.segments.remove(segment)
+        segment.remove()
+
+
+def _settle_bounds(log: PartitionLog, now_ms: int) -> None:
+    if log.log_end_offset < log.log_start_offset:
+        # The deleted prefix was known durably, the rest was not: go on behind it.
+        log.truncate_fully_and_start_at(log.log_start_offset, now_ms=now_ms)
+        return
+    log.leader_epochs.truncate_from_end(log.log_end_offset)
+    log.leader_epochs.truncate_from_start(log.log_start_offset)
+    log.snapshots.remove_after(log.log_end_offset)
+
+
+class BatchScan:
+    """Sound batches of a file from its start, each byte read once; ends quietly where they stop being sound."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._buffer = b""
+        self._at = 0  # start of the next batch in the buffer
+        self._read_to = 0  # end of the buffer in the file
+
+    def __iter__(self) -> "BatchScan":
+        return self
+
+    def __next__(self) -> tuple[memoryview, BatchHeader]:
+        self._need(HEADER_BYTES)
+        header = read_header(self._buffer, self._at)
+        if header.magic != MAGIC or header.size < HEADER_BYTES or header.last_offset_delta < 0:
+            raise StopIteration
+        self._need(header.size)
+        batch = memoryview(self._buffer)[self._at : self._at + header.size]
+        if not has_valid_crc(batch):
+            raise StopIteration
+        self._at += header.size
+        return batch, header
+
+    def _need(self, length: int) -> None:
+        held = len(self._buffer) - self._at
+        if length > held + self._file.size - self._read_to:
+            raise StopIteration
+        if length > held:
+            chunk = self._file.read(self._read_to, max(_CHUNK_BYTES, length - held))
+            self._read_to += len(chunk)
+            self._buffer = self._buffer[self._at :] + chunk
+            self._at = 0

@@ -1,0 +1,318 @@
+"""One segment: a `.log` file of whole batches with its three indexes.
+
+Not shared: the partition log that owns it is the only caller. Positions are bytes from the start of the `.log` file.
+Files are opened on first use, so that a log of thousands of sealed segments opens in no time.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from headrace.errors import CorruptBatch
+from headrace.log.disk import Disk, File
+from headrace.log.file_slice import FileSlice
+from headrace.log.log_config import LogConfig
+from headrace.log.offset_index import OffsetIndex
+from headrace.log.time_index import TimeIndex, TimestampOffset
+from headrace.log.txn_index import TxnIndex
+from headrace.records.batch_view import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+    read_offset_and_size,
+    read_size,
+)
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+_SCAN_BYTES: Final = 64 * 1024
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class FoundBatch(NamedTuple):
+    """A batch and where it lies."""
+
+    position: int
+    header: BatchHeader
+
+
+class SegmentSizes(NamedTuple):
+    """Sizes of a segment's files as found in the directory; None where a file is missing."""
+
+    log: int = 0
+    offset_index: int | None = 0
+    time_index: int | None = 0
+    txn_index: int | None = None
+
+
+def offset_name(offset: int) -> str:
+    """The name of a segment's files, without suffix."""
+    return f"{offset:020d}"
+
+
+class Segment:
+    """A `.log` file and its indexes, from `base_offset` on."""
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_disk",
+        "_first_timestamp",
+        "_max_timestamp",
+        "base_offset",
+        "config",
+        "created_ms",
+        "log",
+        "offset_index",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        sizes: SegmentSizes,
+        created_ms: int,
+    ) -> None:
+        """`path` is the directory with the segment's name, without a suffix."""
+        self._disk = disk
+        self.config = config
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.log: File = disk.open(path + LOG_SUFFIX, sizes.log)
+        self.offset_index = OffsetIndex(
+            disk.open(path + INDEX_SUFFIX, sizes.offset_index or 0),
+            base_offset,
+            config.segment_index_bytes,
+        )
+        self.time_index = TimeIndex(
+            disk.open(path + TIME_INDEX_SUFFIX, sizes.time_index or 0),
+            base_offset,
+            config.segment_index_bytes,
+        )
+        self.txn_index = TxnIndex(disk, path + TXN_INDEX_SUFFIX, sizes.txn_index)
+        self._bytes_since_index = 0
+        self._max_timestamp: TimestampOffset | None = None
+        self._first_timestamp: int | None = None
+
+    @classmethod
+    def create(
+        cls, disk: Disk, path: str, base_offset: int, config: LogConfig, *, now_ms: int
+    ) -> "Segment":
+        """A new, empty segment, its files in place."""
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            disk.create(path + suffix)
+        return cls(disk, path, base_offset, config, sizes=SegmentSizes(), created_ms=now_ms)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the `.log` file."""
+        return self.log.size
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """Largest timestamp and the last offset of the batch that reached it first; (-1, base) if none."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last
+        return self._max_timestamp
+
+    # ---- writing
+
+    def append(self, batch: bytes | bytearray | memoryview, header: BatchHeader) -> None:
+        """Write one stamped batch; the file is unchanged if that fails."""
+        position = self.log.size
+        self.log.append(batch)
+        self.note_appended(position, header)
+
+    def note_appended(self, position: int, header: BatchHeader) -> None:
+        """Bring the indexes up to date with a batch that stands at `position`."""
+        last_offset = header.base_offset + header.last_offset_delta
+        if header.max_timestamp > self.max_timestamp.timestamp:
+            self._max_timestamp = TimestampOffset(header.max_timestamp, last_offset)
+        if self._first_timestamp is None and header.max_timestamp > NO_TIMESTAMP:
+            self._first_timestamp = header.max_timestamp
+        if self._bytes_since_index > self.config.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.append_if_later(*self.max_timestamp)
+            self._bytes_since_index = 0
+        self._bytes_since_index += header.size
+
+    def should_roll(self, batch: BatchHeader, now_ms: int) -> bool:
+        """Whether `batch` belongs into a new segment."""
+        if self.size == 0:
+            return batch.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET
+        config = self.config
+        return (
+            self.size > config.segment_bytes - batch.size
+            or self._waited_ms(now_ms, batch.max_timestamp)
+            > config.segment_ms - config.segment_jitter_ms
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or batch.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET
+        )
+
+    def _waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
+        # Segments are rolled by the records' own time where there is one, so that replaying history rolls alike.
+        first = self.first_timestamp
+        if first is not None and batch_timestamp > NO_TIMESTAMP:
+            return batch_timestamp - first
+        return now_ms - self.created_ms
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """Largest timestamp of the first batch, the base of rolling by time; None without one."""
+        if self._first_timestamp is None and self.size >= HEADER_BYTES:
+            timestamp = read_header(self.log.view(0, HEADER_BYTES)).max_timestamp
+            self._first_timestamp = timestamp if timestamp > NO_TIMESTAMP else None
+        return self._first_timestamp
+
+    def seal(self) -> None:
+        """Nothing will be appended for now: complete the time index and write what is in memory."""
+        self.time_index.append_if_later(*self.max_timestamp)
+        self.write_indexes()
+
+    def write_indexes(self) -> None:
+        """Write index entries that are only in memory."""
+        self.offset_index.flush()
+        self.time_index.flush()
+
+    def truncate(self, position: int, offset: int) -> None:
+        """Cut the file at `position`, where the batch starts that holds or follows `offset`."""
+        self.offset_index.truncate(offset, position)
+        self.time_index.truncate(offset)
+        self.txn_index.truncate(offset)
+        self.log.truncate(position)
+        self._bytes_since_index = 0
+        if position == 0:
+            self._first_timestamp = None
+        # The time index names batches up to its last entry only; those behind it are looked at again.
+        self._max_timestamp = self.time_index.last
+        for found in self.batches(self.position_of(self.time_index.last.offset) or 0):
+            if found.header.max_timestamp > self.max_timestamp.timestamp:
+                self._max_timestamp = TimestampOffset(
+                    found.header.max_timestamp, found.header.last_offset
+                )
+
+    def forget_indexes(self) -> None:
+        """Empty offset and time index before they are rebuilt by `note_appended`."""
+        self.offset_index.clear()
+        self.time_index.clear()
+        self._bytes_since_index = 0
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._first_timestamp = None
+
+    # ---- reading
+
+    def position_of(self, offset: int) -> int | None:
+        """Where the first batch starts whose last offset is at or after `offset`; None beyond the end."""
+        found = self.find(offset)
+        return None if found is None else found.position
+
+    def find(self, offset: int) -> FoundBatch | None:
+        """The first batch whose last offset is at or after `offset`; None beyond the end."""
+        for found in self.batches(self.offset_index.position_for(offset)):
+            if found.header.last_offset >= offset:
+                return found
+        return None
+
+    def read(self, position: int, max_bytes: int, end_position: int) -> FileSlice:
+        """Whole batches from `position` on: at most `max_bytes`, but at least one; none at or past the end."""
+        if position >= end_position:
+            return FileSlice(self.log, position, 0)
+        if end_position - position <= max_bytes:
+            return FileSlice(self.log, position, end_position - position)
+        end = self._last_batch_end(position, position + max_bytes)
+        return FileSlice(self.log, position, min(end, end_position) - position)
+
+    def _last_batch_end(self, start: int, limit: int) -> int:
+        """End of the last batch that ends at or before `limit`, or of the first one at `start`."""
+        limit = max(limit, start + 1)
+        position = max(start, self.offset_index.position_before(limit))
+        while position < limit:
+            end_of_batch = position + read_size(self.log.view(position, LOG_OVERHEAD), 0)
+            if end_of_batch > limit:
+                return position if position > start else end_of_batch
+            position = end_of_batch
+        return position
+
+    def batches(self, position: int = 0) -> Iterator[FoundBatch]:
+        """Headers of all batches from `position` on. CorruptBatch if the file does not hold whole batches."""
+        size = self.size
+        while position < size:
+            window = self.log.view(position, _SCAN_BYTES)
+            at = 0
+            while at + HEADER_BYTES <= len(window):
+                header = read_header(window, at)
+                if (
+                    header.length < HEADER_BYTES - LOG_OVERHEAD
+                    or position + at + header.size > size
+                ):
+                    raise CorruptBatch(f"{self.log.path}: no whole batch at {position + at}")
+                yield FoundBatch(position + at, header)
+                at += header.size
+            if at == 0:
+                raise CorruptBatch(f"{self.log.path}: {size - position} bytes at {position}")
+            position += at
+
+    def read_next_offset(self) -> int:
+        """First offset after the last batch; reads only what the index does not cover."""
+        next_offset = self.base_offset
+        for found in self.batches(self.offset_index.last_position):
+            next_offset = found.header.next_offset
+        return next_offset
+
+    def first_batch_reaching(self, timestamp: int, from_offset: int) -> FoundBatch | None:
+        """The first batch that ends at or after `from_offset` and has a record at or after `timestamp`."""
+        start = max(from_offset, self.time_index.offset_for(timestamp))
+        for found in self.batches(self.offset_index.position_for(start)):
+            header = found.header
+            if header.last_offset >= from_offset and header.max_timestamp >= timestamp:
+                return found
+        return None
+
+    def batch_bytes(self, found: FoundBatch) -> bytes:
+        """One batch as stored."""
+        return self.log.read(found.position, found.header.size)
+
+    def base_offset_at(self, position: int) -> int:
+        """Base offset of the batch at `position`."""
+        return read_offset_and_size(self.log.view(position, LOG_OVERHEAD), 0)[0]
+
+    # ---- files
+
+    def files(self) -> list[File]:
+        """All files of the segment that exist."""
+        files = [self.log, self.offset_index.file, self.time_index.file]
+        if self.txn_index.file is not None:
+            files.append(self.txn_index.file)
+        return files
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for file in self.files():
+            file.close()
+
+    def rename(self, *, add: str = "", remove: str = "", log_first: bool = True) -> None:
+        """Change what stands behind the files' names: `.deleted`, `.cleaned`, `.swap` or nothing.
+
+        The `.log` file decides what a segment is after a crash, so its turn in the order matters to the caller.
+        """
+        files = self.files() if log_first else reversed(self.files())
+        for file in files:
+            target = file.path.removesuffix(remove) + add
+            self._disk.rename(file.path, target)
+            file.renamed(target)
+
+    def remove(self) -> None:
+        """Remove the files from the disk; slices handed out keep what they map."""
+        for file in self.files():
+            file.close()
+            self._disk.remove(file.path)

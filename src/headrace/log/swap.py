@@ -1,0 +1,71 @@
+"""Puts a rewritten segment in the place of those it replaces, so that a crash at any moment leaves one or the other.
+
+    1  the new segment is written and synced as `.cleaned`; a crash leaves the old ones, `.cleaned` files are removed
+    2  its indexes, then its `.log`, are renamed to `.swap`; from the last rename on, the new one counts
+    3  the old segments are renamed to `.deleted`
+    4  the `.swap` suffix goes
+
+`finish_swaps` does at opening what a crash left undone. Kafka's own recovery reads these states the same way.
+"""
+
+from typing import Final
+
+from headrace.errors import CorruptBatch
+from headrace.log.disk import Disk
+from headrace.log.partition_log import PartitionLog
+from headrace.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, offset_name
+from headrace.records.batch_view import headers_in
+
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+DELETED: Final = ".deleted"
+
+
+def swap_in(log: PartitionLog, cleaned: Segment, replaced: list[Segment], *, now_ms: int) -> None:
+    """Steps 2 to 4, for a synced `.cleaned` segment that starts where the first replaced one does."""
+    assert cleaned.base_offset == replaced[0].base_offset
+    cleaned.rename(add=SWAP, remove=CLEANED, log_first=False)
+    log.disk.sync_directory(log.directory)
+    for segment in replaced:
+        log.retire(segment, now_ms)
+    cleaned.rename(remove=SWAP)
+    log.segments.add(cleaned)
+
+
+def finish_swaps(disk: Disk, directory: str) -> None:
+    """Complete or undo what a crash interrupted, and remove files that wait for removal."""
+    names = {stat.name for stat in disk.list_files(directory)}
+    committed = sorted(
+        name.removesuffix(SWAP) for name in names if name.endswith(LOG_SUFFIX + SWAP)
+    )
+    for log_name in committed:
+        _finish_swap(disk, directory, int(log_name.removesuffix(LOG_SUFFIX)), names)
+    for name in names:
+        if name.endswith((CLEANED, SWAP, DELETED, ".tmp")):
+            disk.remove(f"{directory}/{name}")
+
+
+def _finish_swap(disk: Disk, directory: str, base_offset: int, names: set[str]) -> None:
+    path = f"{directory}/{offset_name(base_offset)}"
+    for name in names:
+        if name.endswith(LOG_SUFFIX):
+            replaced = int(name.removesuffix(LOG_SUFFIX))
+            if base_offset <= replaced < _next_offset(disk, path + LOG_SUFFIX + SWAP, base_offset):
+                for suffix in SEGMENT_SUFFIXES:
+                    disk.remove(f"{directory}/{offset_name(replaced)}{suffix}")
+    for suffix in reversed(SEGMENT_SUFFIXES):
+        if disk.exists(path + suffix + SWAP):
+            disk.rename(path + suffix + SWAP, path + suffix)
+
+
+def _next_offset(disk: Disk, path: str, base_offset: int) -> int:
+    """First offset behind a swapped-in segment; at least one, for the segment it certainly replaces."""
+    file = disk.open(path)
+    next_offset = base_offset + 1
+    try:
+        for _, header in headers_in(file.view(0, file.size)):
+            next_offset = max(next_offset, header.next_offset)
+    except CorruptBatch:
+        pass  # recovery of the segment itself will cut it
+    file.close()
+    return next_offset

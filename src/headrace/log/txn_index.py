@@ -1,0 +1,58 @@
+"""`.txnindex`: the aborted transactions whose markers lie in a segment, ordered by the marker's offset.
+
+Entry, 34 bytes big endian: i16 version 0; i64 producer id; i64 first offset; i64 last offset (the marker's);
+i64 last stable offset when the marker was written. The file exists only if something was aborted.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from headrace.log.disk import Disk, File
+
+_ENTRY: Final = Struct(">hqqqq")
+ENTRY_BYTES: Final = _ENTRY.size
+
+
+class AbortedTxn(NamedTuple):
+    """A transaction that ended with an abort marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndex:
+    """The aborted transactions of one segment."""
+
+    __slots__ = ("_disk", "_file", "_path")
+
+    def __init__(self, disk: Disk, path: str, size: int | None) -> None:
+        self._disk = disk
+        self._path = path
+        self._file = None if size is None else disk.open(path, size)
+
+    def append(self, aborted: AbortedTxn) -> None:
+        """Add a transaction; markers arrive in the order of their offsets."""
+        if self._file is None:
+            self._file = self._disk.create(self._path)
+        self._file.append(_ENTRY.pack(0, *aborted))
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        if self._file is not None:
+            whole = self._file.size - self._file.size % ENTRY_BYTES  # a torn tail is no entry
+            content = self._file.read(0, whole)
+            for _, *fields in _ENTRY.iter_unpack(content):
+                yield AbortedTxn(*fields)
+
+    def truncate(self, offset: int) -> None:
+        """Forget markers at or after `offset`."""
+        if self._file is not None:
+            keep = sum(1 for aborted in self if aborted.last_offset < offset)
+            self._file.truncate(keep * ENTRY_BYTES)
+
+    @property
+    def file(self) -> File | None:
+        """The file if there is one, for syncing, renaming and removal."""
+        return self._file
