@@ -1,0 +1,55 @@
+"""Every setting that Headrace knows, as tables: one row a setting, one module a concern.
+
+`BROKER` are the broker's settings in force; `FORMER` are names that Kafka 4.3 dropped and files
+still carry; `TOPIC`, `GROUP` and `CLIENT_METRICS` belong to single topics, groups, subscriptions.
+Nothing here reads a value: that is done one level up.
+"""
+
+from types import MappingProxyType
+from typing import Final
+
+from headrace.broker.settings.definitions import (
+    client_metrics,
+    cluster,
+    former,
+    group,
+    groups,
+    headrace_own,
+    log,
+    network,
+    quotas,
+    remote_storage,
+    replication,
+    sasl,
+    share_groups,
+    tls,
+    topic,
+    transactions,
+)
+from headrace.broker.settings.definitions.setting import Setting
+
+CONCERNS: Final = (
+    ("Cluster", cluster.SETTINGS),
+    ("Network", network.SETTINGS),
+    ("Log", log.SETTINGS),
+    ("Replication", replication.SETTINGS),
+    ("Groups", groups.SETTINGS),
+    ("Share groups", share_groups.SETTINGS),
+    ("Transactions", transactions.SETTINGS),
+    ("Quotas", quotas.SETTINGS),
+    ("TLS", tls.SETTINGS),
+    ("Authentication and authorization", sasl.SETTINGS),
+    ("Remote storage", remote_storage.SETTINGS),
+    ("Headrace's own", headrace_own.SETTINGS),
+)
+
+
+def _by_name(*tables: tuple[Setting, ...]) -> MappingProxyType[str, Setting]:
+    return MappingProxyType({setting.name: setting for table in tables for setting in table})
+
+
+FORMER: Final = _by_name(former.SETTINGS)
+BROKER: Final = _by_name(*(table for _, table in CONCERNS))
+TOPIC: Final = _by_name(topic.CONFIGS)
+GROUP: Final = _by_name(group.CONFIGS)
+CLIENT_METRICS: Final = _by_name(client_metrics.CONFIGS)

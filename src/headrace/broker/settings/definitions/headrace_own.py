@@ -1,0 +1,16 @@
+"""Settings that Kafka does not have. Each has the prefix `headrace.`, so that it is seen for what it is."""
+
+from headrace.broker.settings.definitions.checks import Entries, OneOf
+from headrace.broker.settings.definitions.setting import honoured
+from headrace.broker.settings.definitions.value_type import LIST, STRING
+
+# fmt: off
+SETTINGS = (
+    honoured("headrace.http.listeners", LIST, (),
+             "Where /metrics and /healthz are served, as http://host:port; empty means nowhere.", Entries(empty=True)),
+    honoured("headrace.log.format", STRING, "text",
+             "How the broker logs to its standard output: one readable line, or one JSON object per line.", OneOf("text", "json")),
+    honoured("headrace.log.level", STRING, "INFO",
+             "Least important level that is logged.", OneOf("DEBUG", "INFO", "WARNING", "ERROR")),
+)
+# fmt: on

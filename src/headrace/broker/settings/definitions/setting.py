@@ -1,0 +1,66 @@
+"""One row of the tables of settings.
+
+`honoured` and `accepted` are the two kinds of row: Headrace acts on the first, and takes the second
+without acting on it, so that files and tools written for Kafka pass. A test holds the difference
+to what `BrokerSettings` and `TopicConfig` read.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from headrace.broker.settings.definitions.checks import Check
+from headrace.broker.settings.definitions.value_type import Value, ValueType
+
+
+class Update(Enum):
+    """Whether a running broker takes a new value, and for whom. The words are Kafka's."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+READ_ONLY = Update.READ_ONLY
+PER_BROKER = Update.PER_BROKER
+CLUSTER_WIDE = Update.CLUSTER_WIDE
+
+
+class Setting(NamedTuple):
+    """What is known about one setting. A hidden one is taken but not listed by DescribeConfigs."""
+
+    name: str
+    type: ValueType
+    default: Value
+    doc: str
+    check: Check | None = None
+    update: Update = READ_ONLY
+    effect: bool = True
+    hidden: bool = False
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is ValueType.PASSWORD
+
+
+def honoured(
+    name: str,
+    type_: ValueType,
+    default: Value,
+    doc: str,
+    check: Check | None = None,
+    update: Update = READ_ONLY,
+    hidden: bool = False,  # noqa: FBT001, FBT002 (a row of a table)
+) -> Setting:
+    return Setting(name, type_, default, doc, check, update, True, hidden)
+
+
+def accepted(
+    name: str,
+    type_: ValueType,
+    default: Value,
+    doc: str,
+    check: Check | None = None,
+    update: Update = READ_ONLY,
+    hidden: bool = False,  # noqa: FBT001, FBT002 (a row of a table)
+) -> Setting:
+    return Setting(name, type_, default, doc, check, update, False, hidden)

@@ -1,0 +1,49 @@
+"""TLS of listeners and of connections between brokers."""
+
+from headrace.broker.settings.definitions.checks import Entries, OneOf
+from headrace.broker.settings.definitions.setting import PER_BROKER, accepted
+from headrace.broker.settings.definitions.value_type import BOOLEAN, CLASS, LIST, PASSWORD, STRING
+
+# fmt: off
+SETTINGS = (
+    accepted("ssl.allow.dn.changes", BOOLEAN, False,
+             "Let a new certificate have another distinguished name."),
+    accepted("ssl.allow.san.changes", BOOLEAN, False,
+             "Let a new certificate have other alternative names."),
+    accepted("ssl.cipher.suites", LIST, (),
+             "Cipher suites that are allowed; empty means the library's choice.", Entries(empty=True), PER_BROKER),
+    accepted("ssl.client.auth", STRING, "none",
+             "Whether clients must show a certificate: required, requested or none.", OneOf("required", "requested", "none"), PER_BROKER),
+    accepted("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"),
+             "TLS versions that are allowed.", Entries(empty=True), PER_BROKER),
+    accepted("ssl.endpoint.identification.algorithm", STRING, "https",
+             "How the name of a server is checked against its certificate; empty switches it off.", update=PER_BROKER),
+    accepted("ssl.engine.factory.class", CLASS, None,
+             "Java class that makes TLS engines.", update=PER_BROKER),
+    accepted("ssl.key.password", PASSWORD, None, "Password of the private key.", update=PER_BROKER),
+    accepted("ssl.keymanager.algorithm", STRING, "SunX509",
+             "Key manager algorithm of Java.", update=PER_BROKER),
+    accepted("ssl.keystore.certificate.chain", PASSWORD, None,
+             "Certificate chain as PEM text.", update=PER_BROKER),
+    accepted("ssl.keystore.key", PASSWORD, None, "Private key as PEM text.", update=PER_BROKER),
+    accepted("ssl.keystore.location", STRING, None,
+             "File with key and certificate.", update=PER_BROKER),
+    accepted("ssl.keystore.password", PASSWORD, None, "Password of that file.", update=PER_BROKER),
+    accepted("ssl.keystore.type", STRING, "JKS", "Format of that file.", update=PER_BROKER),
+    accepted("ssl.principal.mapping.rules", STRING, "DEFAULT",
+             "Rules that make a user name from a certificate's distinguished name."),
+    accepted("ssl.protocol", STRING, "TLSv1.3", "TLS version to begin with.", update=PER_BROKER),
+    accepted("ssl.provider", STRING, None, "Java security provider for TLS.", update=PER_BROKER),
+    accepted("ssl.secure.random.implementation", STRING, None,
+             "Random number generator of Java for TLS.", update=PER_BROKER),
+    accepted("ssl.trustmanager.algorithm", STRING, "PKIX",
+             "Trust manager algorithm of Java.", update=PER_BROKER),
+    accepted("ssl.truststore.certificates", PASSWORD, None,
+             "Trusted certificates as PEM text.", update=PER_BROKER),
+    accepted("ssl.truststore.location", STRING, None,
+             "File with trusted certificates.", update=PER_BROKER),
+    accepted("ssl.truststore.password", PASSWORD, None,
+             "Password of that file.", update=PER_BROKER),
+    accepted("ssl.truststore.type", STRING, "JKS", "Format of that file.", update=PER_BROKER),
+)
+# fmt: on

@@ -1,0 +1,102 @@
+"""Text to typed values and back, by Kafka's rules; and the nearest known name of a mistyped one.
+
+Knows nothing of where a value comes from. What is malformed raises `SettingError` with Kafka's
+own sentence, which names the setting.
+"""
+
+from collections.abc import Iterable
+
+from headrace.broker.settings.definitions.checks import invalid
+from headrace.broker.settings.definitions.setting import Setting
+from headrace.broker.settings.definitions.value_type import (
+    INT_MAX,
+    LONG_MAX,
+    Password,
+    Value,
+    ValueType,
+    shown,
+)
+from headrace.errors import SettingError
+
+_HIGHEST = {ValueType.SHORT: 2**15 - 1, ValueType.INT: INT_MAX, ValueType.LONG: LONG_MAX}
+
+
+def parse(setting: Setting, text: str, name: str | None = None) -> Value:
+    """The value that `text` means for `setting`; `name` when it is set under a listener's prefix."""
+    name = name or setting.name
+    value = _converted(setting.type, name, text.strip())
+    if setting.check is not None:
+        refusal = setting.check.refusal(name, value)
+        if refusal is not None:
+            raise SettingError(refusal)
+    return value
+
+
+def text_of(setting: Setting, value: Value) -> str | None:
+    """The value as DescribeConfigs shows it: secrets and what is not set are None."""
+    if value is None or setting.sensitive:
+        return None
+    return shown(value)
+
+
+def _converted(type_: ValueType, name: str, text: str) -> Value:
+    match type_:
+        case ValueType.BOOLEAN:
+            lowered = text.lower()
+            if lowered not in {"true", "false"}:
+                reason = "Expected value to be either true or false"
+                raise SettingError(invalid(name, text, reason))
+            return lowered == "true"
+        case ValueType.INT | ValueType.LONG | ValueType.SHORT:
+            return _whole_number(type_, name, text)
+        case ValueType.DOUBLE:
+            return _fraction(name, text)
+        case ValueType.LIST:
+            return list_entries(text)
+        case ValueType.PASSWORD:
+            return Password(text)
+        case _:
+            return text
+
+
+def list_entries(text: str) -> tuple[str, ...]:
+    """Entries between commas, without the spaces around them and without repetitions."""
+    if not text:
+        return ()
+    return tuple(dict.fromkeys(entry.strip() for entry in text.split(",")))
+
+
+def _whole_number(type_: ValueType, name: str, text: str) -> int:
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    if digits.isascii() and digits.isdigit():
+        number = int(text)
+        if -_HIGHEST[type_] - 1 <= number <= _HIGHEST[type_]:
+            return number
+    raise SettingError(invalid(name, text, f"Not a number of type {type_.name}"))
+
+
+def _fraction(name: str, text: str) -> float:
+    if text in {"NaN", "+NaN", "-NaN", "Infinity", "+Infinity", "-Infinity"}:
+        return float(text)
+    # Python alone knows underscores and words in other cases; Java alone a type letter at the end.
+    number = text[:-1] if text[-1:] in {"d", "D", "f", "F"} else text
+    if number[-1:].isdigit() or number[-1:] == ".":
+        try:
+            return float(number if "_" not in number else "refused")
+        except ValueError:
+            pass
+    raise SettingError(invalid(name, text, "Not a number of type DOUBLE"))
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like `name`, if any looks like it at all."""
+    import difflib
+
+    matches = difflib.get_close_matches(name.strip().lower().replace("_", "."), known, 1, 0.75)
+    return matches[0] if matches else None
+
+
+def unknown_name(name: str, known: Iterable[str]) -> str:
+    """The sentence about a name that is in no table."""
+    nearest = nearest_name(name, known)
+    return f"{name}: unknown setting" + (f"; nearest known name: {nearest}" if nearest else "")

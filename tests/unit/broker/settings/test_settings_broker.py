@@ -1,0 +1,213 @@
+from typing import get_type_hints
+
+import pytest
+
+from headrace.broker.settings import definitions
+from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.settings.definitions.value_type import ValueType
+from headrace.broker.settings.listener import Listener
+from headrace.broker.settings.resolution import TOPIC_SYNONYMS
+from headrace.broker.settings.topic_config import TopicConfig
+from headrace.errors import SettingError
+
+LOOPBACK = Listener("PLAINTEXT", "127.0.0.1", 9092, "PLAINTEXT")
+# What other settings become attributes of another name or shape.
+READ_IN_ANOTHER_SHAPE = {
+    "broker.id",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "security.inter.broker.protocol",
+    "log.dir",
+    "port",
+    "host.name",
+    "advertised.host.name",
+    "advertised.port",
+}
+
+
+def from_properties(**properties: str) -> BrokerSettings:
+    return BrokerSettings.from_properties(
+        {name.replace("_", "."): value for name, value in properties.items()}
+    )
+
+
+def test_nothing_given_is_a_broker_on_loopback() -> None:
+    settings = BrokerSettings.from_properties({}, default_log_dir="/var/lib/headrace")
+    assert settings.node_id == 1
+    assert settings.listeners == (LOOPBACK,)
+    assert settings.advertised_listeners is None
+    assert settings.inter_broker_listener == LOOPBACK
+    assert settings.log_dirs == ("/var/lib/headrace",)
+    assert settings.zookeeper_connect is None
+    assert settings.offsets_topic_num_partitions == 50
+    assert settings.warnings == ()
+    assert not settings.is_set("num.partitions")
+
+
+def test_a_tutorial_file_of_the_zookeeper_days() -> None:
+    settings = BrokerSettings.from_properties(
+        {
+            "broker.id": "3",
+            "port": "9095",
+            "log.dirs": "/tmp/a, /tmp/b",
+            "num.network.threads": "3",
+            "zookeeper.connect": "localhost:2181",
+            "delete.topic.enable": "true",
+        }
+    )
+    assert settings.node_id == 3
+    assert settings.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9095, "PLAINTEXT"),)
+    assert settings.log_dirs == ("/tmp/a", "/tmp/b")
+    assert settings.zookeeper_connect == "localhost:2181"
+    assert settings.zookeeper_connection_timeout_ms == settings.zookeeper_session_timeout_ms
+    assert settings.warnings == ()
+
+
+def test_a_kraft_file_works_without_its_controller_listener() -> None:
+    settings = BrokerSettings.from_properties(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        }
+    )
+    assert settings.listeners == (Listener("PLAINTEXT", "", 9092, "PLAINTEXT"),)
+    assert settings.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092, "PLAINTEXT"),)
+    assert settings.warnings == ()
+
+
+def test_listeners_have_names_and_protocols() -> None:
+    settings = from_properties(
+        listeners="inside://[::1]:9092,OUTSIDE://0.0.0.0:9093",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:SASL_SSL",
+        inter_broker_listener_name="INSIDE",
+    )
+    inside, outside = settings.listeners
+    assert inside == Listener("INSIDE", "::1", 9092, "PLAINTEXT")
+    assert str(inside) == "INSIDE://[::1]:9092"
+    assert outside.protocol == "SASL_SSL"
+    assert settings.inter_broker_listener == inside
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"listeners": "9092"}, "listeners: 9092: expected NAME://host:port"),
+        ({"listeners": "X://a:1"}, "listeners: X://a:1: .*has no protocol for X"),
+        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "two listeners named PLAINTEXT"),
+        ({"listeners": "PLAINTEXT://a:99999"}, "there is no port 99999"),
+        ({"listeners": "CONTROLLER://a:1"}, "none is left for clients"),
+        ({"advertised.listeners": "SSL://a:1"}, "advertised.listeners: SSL://a:1: .* has no SSL"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "a client cannot dial that host"),
+        ({"inter.broker.listener.name": "X"}, "inter.broker.listener.name: .*no X"),
+        ({"listener.security.protocol.map": "A:TLS"}, "listener.security.protocol.map: A:TLS"),
+        ({"max.connections.per.ip.overrides": "a:b"}, "a:b: expected address:number"),
+        ({"queued.max.request.bytes": "5"}, "must be larger or equal to socket.request.max.bytes"),
+        ({"log.retention.hours": "0"}, "log.retention.ms must be unlimited"),
+        ({"group.max.session.timeout.ms": "1"}, "group.max.session.timeout.ms must be greater"),
+        ({"node.id": "1", "broker.id": "2"}, "node.id. to the same value as .broker.id"),
+        ({"headrace.http.listeners": "ftp://a:1"}, "headrace.http.listeners: ftp://a:1"),
+        ({"num.partitions": "many"}, "Invalid value many for configuration num.partitions"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        BrokerSettings.from_properties(properties)
+
+
+def test_every_malformed_value_is_told_at_once() -> None:
+    with pytest.raises(SettingError) as raised:
+        BrokerSettings.from_properties({"num.partitions": "x", "log.cleaner.enable": "y"})
+    assert len(str(raised.value).splitlines()) == 2
+
+
+def test_unknown_names_are_warnings() -> None:
+    settings = BrokerSettings.from_properties(
+        {
+            "log.retention.hour": "5",
+            "rsm.config.bucket": "b",
+            "listener.name.plaintext.max.connections": "5",
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "x",
+        }
+    )
+    assert settings.warnings == (
+        "log.retention.hour: unknown setting; nearest known name: log.retention.hours",
+    )
+
+
+def test_http_listeners() -> None:
+    settings = from_properties(headrace_http_listeners="http://127.0.0.1:9404,http://:0")
+    assert settings.headrace_http_listeners == (
+        Listener("HTTP", "127.0.0.1", 9404, "HTTP"),
+        Listener("HTTP", "", 0, "HTTP"),
+    )
+
+
+def test_dynamic_configs_win_in_order() -> None:
+    settings = BrokerSettings.from_properties({"log.retention.hours": "1", "num.partitions": "4"})
+    assert settings.topic_defaults.retention_ms == 3_600_000
+    changed = settings.with_dynamic(
+        default={"log.retention.ms": "5000", "max.connections": "7"},
+        broker={"max.connections": "9"},
+    )
+    assert changed.topic_defaults.retention_ms == 5000
+    assert changed.max_connections == 9
+    assert changed.num_partitions == 4
+    assert changed.is_set("log.retention.ms")
+    assert settings.max_connections == 2**31 - 1
+
+
+def test_request_memory_always_has_a_limit() -> None:
+    assert from_properties().request_memory_bytes == 256 * 1024 * 1024
+    assert from_properties(socket_request_max_bytes="1000000000").request_memory_bytes == 2 * 10**9
+    assert from_properties(queued_max_request_bytes="200000000").request_memory_bytes == 2 * 10**8
+
+
+def test_attributes_have_the_types_of_their_settings() -> None:
+    settings = BrokerSettings.from_properties({})
+    kinds: dict[ValueType, set[object]] = {
+        ValueType.BOOLEAN: {bool},
+        ValueType.INT: {int},
+        ValueType.SHORT: {int},
+        ValueType.LONG: {int},
+        ValueType.DOUBLE: {float},
+        ValueType.STRING: {str, str | None},
+        ValueType.LIST: {tuple[str, ...]},
+    }
+    derived = {
+        "listeners",
+        "advertised.listeners",
+        "max.connections.per.ip.overrides",
+        "node.id",
+        "log.dirs",
+        "headrace.http.listeners",
+        "zookeeper.connection.timeout.ms",
+        "cleanup.policy",
+    }
+    for hints in (get_type_hints(BrokerSettings), get_type_hints(TopicConfig)):
+        for attribute, hint in hints.items():
+            name = attribute.replace("_", ".")
+            setting = {**definitions.FORMER, **definitions.BROKER, **definitions.TOPIC}.get(name)
+            if setting is not None and name not in derived:
+                assert hint in kinds[setting.type], name
+                assert (hint == str | None) == (setting.default is None), name
+    with pytest.raises(AttributeError):
+        settings.num_partitions = 5  # type: ignore[misc]  # the point of the test
+
+
+def test_honoured_is_what_is_read() -> None:
+    attributes = {name.replace("_", ".") for name in get_type_hints(BrokerSettings)}
+    of_topics = {name.replace("_", ".") for name in get_type_hints(TopicConfig)}
+    honoured_by_topics = {name for name, row in definitions.TOPIC.items() if row.effect}
+    assert honoured_by_topics == of_topics - {"preallocate"} | {"internal.segment.bytes"}
+    through_topics = {
+        synonym for name in honoured_by_topics for synonym in TOPIC_SYNONYMS.get(name, ())
+    }
+    known = {**definitions.FORMER, **definitions.BROKER}
+    honoured = {name for name, row in known.items() if row.effect}
+    assert honoured == (attributes & known.keys()) | through_topics | READ_IN_ANOTHER_SHAPE
