@@ -1,0 +1,90 @@
+"""What goes away: expired offsets, groups without members and offsets, deleted groups and topics. Pure.
+
+Everything here works by tombstones; the live group disappears when its tombstone is replayed.
+"""
+
+from headrace.coordinator.group.events import ExpiryTimer, GroupDeleted, TopicsDeleted
+from headrace.coordinator.group.state import ClassicGroup, GroupState
+from headrace.coordinator.group.stored_records import CommittedOffset
+from headrace.coordinator.group.turn import Turn
+from headrace.ids import NO_TOPIC_ID
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.delete_groups import DeletableGroupResult
+
+
+def expire(turn: Turn) -> None:
+    """The expiry timer fired: look through all groups, and set it again."""
+    turn.set_timer(ExpiryTimer(), turn.settings.offsets_retention_check_interval_ms)
+    turn.atomic = False
+    for group in turn.state.groups.values():
+        nothing_left = _expire_offsets(group, turn)
+        if nothing_left and group.state is GroupState.EMPTY and not group.pending_members:
+            turn.drop_group(group.group_id)
+
+
+def _expire_offsets(group: ClassicGroup, turn: Turn) -> bool:
+    """Drop what has expired. True if no offset remains."""
+    by_topic = turn.state.hard.offsets.get(group.group_id)
+    if by_topic is None:
+        return True
+    if not _may_expire(group):
+        return False
+    nothing_left = True
+    for topic, partitions in by_topic.items():
+        subscribed = group.is_subscribed_to(topic)
+        for partition, committed in partitions.items():
+            if not subscribed and _has_expired(group, committed, turn):
+                turn.drop_offset(group.group_id, topic, partition)
+            else:
+                nothing_left = False
+    return nothing_left
+
+
+def _may_expire(group: ClassicGroup) -> bool:
+    """Empty groups; simple ones; and stable consumers, for topics that they no longer subscribe to."""
+    if group.protocol_type is None or group.state is GroupState.EMPTY:
+        return True
+    return (
+        group.uses_consumer_protocol
+        and group.topics is not None
+        and group.state is GroupState.STABLE
+    )
+
+
+def _has_expired(group: ClassicGroup, committed: CommittedOffset, turn: Turn) -> bool:
+    if committed.expire_timestamp_ms is not None:
+        return turn.now_ms >= committed.expire_timestamp_ms
+    idle_since_ms = committed.commit_timestamp_ms
+    had_members = group.protocol_type is not None
+    if had_members and group.state is GroupState.EMPTY and group.state_since_ms is not None:
+        # Members keep the offsets of a group alive; the clock starts when the last one has left.
+        idle_since_ms = group.state_since_ms
+    return turn.now_ms - idle_since_ms >= turn.settings.offsets_retention_ms
+
+
+def delete_group(event: GroupDeleted, turn: Turn) -> None:
+    """Handle one group of a DeleteGroups: only a group without members can be deleted."""
+    group_id = event.group_id
+    group = turn.state.groups.get(group_id)
+    error = ErrorCode.NONE
+    if group is None:
+        error = ErrorCode.GROUP_ID_NOT_FOUND
+    elif group.state is not GroupState.EMPTY:
+        error = ErrorCode.NON_EMPTY_GROUP
+    else:
+        for topic, partitions in turn.state.hard.offsets.get(group_id, {}).items():
+            for partition in partitions:
+                turn.drop_offset(group_id, topic, partition)
+        turn.drop_group(group_id)
+    turn.reply(event.token, DeletableGroupResult(group_id=group_id, error_code=error))
+
+
+def forget_topics(event: TopicsDeleted, turn: Turn) -> None:
+    """Drop the offsets of deleted topics. Those of a younger topic of the same name stay."""
+    turn.atomic = False
+    for group_id, by_topic in turn.state.hard.offsets.items():
+        for deleted in event.topics:
+            for partition, committed in by_topic.get(deleted.name, {}).items():
+                if committed.topic_id in (NO_TOPIC_ID, deleted.topic_id):
+                    turn.drop_offset(group_id, deleted.name, partition)
+    turn.reply(event.token, None)

@@ -1,0 +1,346 @@
+"""What the broker's APIs call: every group request, sent to the shard that owns its group.
+
+Owns the table of shards on this broker and the differences between request versions that are only
+about form. Requests arrive authorised, with topics resolved (name and id) and known to exist; answers
+carry no throttle time. One event loop owns it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from headrace.coordinator.contract import ShardLog, Token
+from headrace.coordinator.group import events
+from headrace.coordinator.group.events import Client, DeletedTopic, GroupRequestEvent
+from headrace.coordinator.group.machine import GroupMachine
+from headrace.coordinator.group.refusals import refusal
+from headrace.coordinator.group.settings import GroupSettings
+from headrace.coordinator.group.state import GroupState
+from headrace.coordinator.group.stored_records import (
+    CommittedOffset,
+    GroupLogRecord,
+    decode_record,
+    encode_record,
+)
+from headrace.coordinator.partitioning import coordinator_partition
+from headrace.coordinator.runtime import Phase, Shard, ShardParts, Spawn
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from headrace.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from headrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from headrace.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from headrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from headrace.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL = 7
+_FIRST_FETCH_VERSION_WITH_GROUPS = 8
+_UNASKED = Token(0)
+
+GroupShard = Shard[GroupRequestEvent, GroupLogRecord]
+ResponseT = TypeVar("ResponseT")
+
+
+class Groups:
+    """The group coordinator of one broker."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        partition_count: Callable[[], int],
+        wall_clock_ms: Callable[[], int],
+        new_uuid: Callable[[], str],
+        spawn: Spawn,
+    ) -> None:
+        self._partition_count = partition_count
+        self._new_uuid = new_uuid
+        self._shards: dict[int, GroupShard] = {}
+        self._parts = ShardParts(
+            make_machine=lambda: GroupMachine(settings),
+            encode=encode_record,
+            decode=decode_record,
+            wall_clock_ms=wall_clock_ms,
+            spawn=spawn,
+            commit_timeout_ms=settings.offsets_commit_timeout_ms,
+        )
+
+    # -- leadership ------------------------------------------------------------------------------
+
+    def elected(self, partition: int, shard_log: ShardLog) -> None:
+        """This broker leads a partition of `__consumer_offsets`: load its groups and answer for them."""
+        self.resigned(partition)
+        self._shards[partition] = Shard(f"__consumer_offsets-{partition}", shard_log, self._parts)
+
+    def resigned(self, partition: int) -> None:
+        """This broker no longer leads the partition: who waits is sent to look for the coordinator."""
+        shard = self._shards.pop(partition, None)
+        if shard is not None:
+            shard.close()
+
+    def stop(self) -> None:
+        """Give up every partition."""
+        for partition in list(self._shards):
+            self.resigned(partition)
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` whose leader coordinates the group (FindCoordinator)."""
+        return coordinator_partition(group_id, self._partition_count())
+
+    # -- members ---------------------------------------------------------------------------------
+
+    async def join(
+        self, client: Client, version: int, request: JoinGroupRequest
+    ) -> JoinGroupResponse:
+        """JoinGroup. Waits for the round to end."""
+        response = await self._ask(
+            request.group_id,
+            lambda token: events.JoinRequested(
+                token=token,
+                client=client,
+                version=version,
+                fresh_uuid=self._new_uuid(),
+                request=request,
+            ),
+            JoinGroupResponse,
+        )
+        if response.protocol_name is None and version < _FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL:
+            response.protocol_name = ""
+        return response
+
+    async def sync(self, version: int, request: SyncGroupRequest) -> SyncGroupResponse:
+        """SyncGroup. Waits for the leader's assignment."""
+        return await self._ask(
+            request.group_id,
+            lambda token: events.SyncRequested(token=token, version=version, request=request),
+            SyncGroupResponse,
+        )
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Heartbeat."""
+        return await self._ask(
+            request.group_id,
+            lambda token: events.HeartbeatReceived(token=token, request=request),
+            HeartbeatResponse,
+        )
+
+    async def leave(self, version: int, request: LeaveGroupRequest) -> LeaveGroupResponse:
+        """LeaveGroup."""
+        return await self._ask(
+            request.group_id,
+            lambda token: events.LeaveRequested(token=token, version=version, request=request),
+            LeaveGroupResponse,
+        )
+
+    # -- offsets ---------------------------------------------------------------------------------
+
+    async def commit_offsets(
+        self, version: int, request: OffsetCommitRequest
+    ) -> OffsetCommitResponse:
+        """OffsetCommit. Every topic of the request has its name and its id."""
+        return await self._ask(
+            request.group_id,
+            lambda token: events.OffsetsCommitted(token=token, version=version, request=request),
+            OffsetCommitResponse,
+        )
+
+    async def fetch_offsets(self, version: int, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        """OffsetFetch, in the form of its version: one group at the top level, or several."""
+        if version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
+            asked = request.groups
+        else:
+            asked = (_top_level_group(request),)
+        groups = [
+            await self._fetch_group(version, group, require_stable=request.require_stable)
+            for group in asked
+        ]
+        if version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
+            return OffsetFetchResponse(groups=groups)
+        return _top_level_response(groups[0])
+
+    async def _fetch_group(
+        self, version: int, group: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        return await self._ask(
+            group.group_id,
+            lambda token: events.OffsetsAsked(
+                token=token, version=version, request=group, require_stable=require_stable
+            ),
+            OffsetFetchResponseGroup,
+        )
+
+    async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+        """OffsetDelete."""
+        return await self._ask(
+            request.group_id,
+            lambda token: events.OffsetsDeleted(token=token, request=request),
+            OffsetDeleteResponse,
+        )
+
+    async def topics_deleted(self, topics: Iterable[DeletedTopic]) -> None:
+        """The cluster deleted topics: drop their offsets on every shard led here."""
+        gone = tuple(topics)
+        answers = [
+            shard.ask(lambda token: events.TopicsDeleted(token=token, topics=gone))
+            for shard in list(self._shards.values())
+        ]
+        for answer in answers:
+            await answer
+
+    # -- looking, deleting -----------------------------------------------------------------------
+
+    async def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        """ListGroups: the groups coordinated by this broker."""
+        answers = [
+            shard.ask(
+                lambda token: events.GroupsListed(
+                    token=token,
+                    states_filter=frozenset(request.states_filter),
+                    types_filter=frozenset(request.types_filter),
+                )
+            )
+            for shard in list(self._shards.values())
+        ]
+        listed = []
+        for answer in answers:
+            part = await answer
+            if isinstance(part, ErrorCode):
+                if part is not ErrorCode.NOT_COORDINATOR:
+                    return ListGroupsResponse(error_code=part)
+            else:
+                listed += _expect(part, list)
+        return ListGroupsResponse(groups=listed)
+
+    async def describe_groups(
+        self, version: int, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse:
+        """DescribeGroups, without authorized operations."""
+        return DescribeGroupsResponse(
+            groups=[await self._describe_group(version, group_id) for group_id in request.groups]
+        )
+
+    async def _describe_group(self, version: int, group_id: str) -> DescribedGroup:
+        return await self._ask(
+            group_id,
+            lambda token: events.GroupDescribed(token=token, version=version, group_id=group_id),
+            DescribedGroup,
+        )
+
+    async def delete_groups(self, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+        """DeleteGroups; a name that is given twice is answered once."""
+        group_ids = dict.fromkeys(request.groups_names)
+        return DeleteGroupsResponse(
+            results=[await self._delete_group(group_id) for group_id in group_ids]
+        )
+
+    async def _delete_group(self, group_id: str) -> DeletableGroupResult:
+        return await self._ask(
+            group_id,
+            lambda token: events.GroupDeleted(token=token, group_id=group_id),
+            DeletableGroupResult,
+        )
+
+    # -- what can be counted ---------------------------------------------------------------------
+
+    @property
+    def groups_by_state(self) -> dict[GroupState, int]:
+        """How many groups are coordinated here, per state."""
+        counts: Counter[GroupState] = Counter(dict.fromkeys(GroupState, 0))
+        for machine in self._machines():
+            counts.update(machine.groups_by_state)
+        return dict(counts)
+
+    def progress(self) -> Iterator[tuple[str, int, Mapping[str, Mapping[int, CommittedOffset]]]]:
+        """(group id, number of members, committed offsets by topic and partition), for metrics."""
+        for machine in self._machines():
+            for group_id, group in machine.state.groups.items():
+                yield group_id, len(group.members), machine.state.hard.offsets.get(group_id, {})
+
+    @property
+    def offset_count(self) -> int:
+        """How many committed offsets are held here."""
+        return sum(machine.offset_count for machine in self._machines())
+
+    @property
+    def loading_partitions(self) -> frozenset[int]:
+        """The partitions that answer COORDINATOR_LOAD_IN_PROGRESS right now."""
+        return frozenset(p for p, shard in self._shards.items() if shard.phase is Phase.LOADING)
+
+    # -- to the shard ----------------------------------------------------------------------------
+
+    def _machines(self) -> Iterator[GroupMachine]:
+        for shard in self._shards.values():
+            assert isinstance(shard.machine, GroupMachine)
+            yield shard.machine
+
+    async def _ask(
+        self,
+        group_id: str,
+        event_for: Callable[[Token], GroupRequestEvent],
+        response_type: type[ResponseT],
+    ) -> ResponseT:
+        shard = self._shards.get(self.partition_for(group_id))
+        if shard is None:
+            answer = refusal(event_for(_UNASKED), ErrorCode.NOT_COORDINATOR)
+        else:
+            answer = await shard.ask(event_for)
+        return _expect(answer, response_type)
+
+
+def _expect(response: object, response_type: type[ResponseT]) -> ResponseT:
+    assert isinstance(response, response_type), response
+    return response
+
+
+def _top_level_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    topics = request.topics
+    return OffsetFetchRequestGroup(
+        group_id=request.group_id,
+        topics=None
+        if topics is None
+        else [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in topics
+        ],
+    )
+
+
+def _top_level_response(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

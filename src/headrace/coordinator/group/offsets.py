@@ -1,0 +1,265 @@
+"""Committed offsets: commit, fetch, delete. Pure.
+
+Whether topics exist and who may see them was settled before a request came here; every topic of a
+commit carries name and id. Offsets of open transactions will stand beside the committed ones; until
+then every committed offset is stable, and `require_stable` asks for nothing more.
+"""
+
+from uuid import UUID
+
+from headrace.coordinator.group.events import OffsetsAsked, OffsetsCommitted, OffsetsDeleted
+from headrace.coordinator.group.rebalance import restart_session
+from headrace.coordinator.group.state import ClassicGroup, GroupState
+from headrace.coordinator.group.stored_records import CommittedOffset, OffsetRecord
+from headrace.coordinator.group.turn import Turn
+from headrace.ids import NO_TOPIC_ID
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from headrace.wire.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from headrace.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+_NO_RETENTION_TIME = -1
+_FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+
+# -- commit --------------------------------------------------------------------------------------
+
+
+def commit(event: OffsetsCommitted, turn: Turn) -> None:
+    """Handle an OffsetCommit."""
+    request = event.request
+    refusal = _refuse_commit(event, turn)
+    if refusal is not None:
+        turn.reply(event.token, refused_commit(request, refusal))
+        return
+    expire_timestamp_ms = (
+        None
+        if request.retention_time_ms == _NO_RETENTION_TIME
+        else turn.now_ms + request.retention_time_ms
+    )
+    topics = []
+    for topic in request.topics:
+        results = []
+        for partition in topic.partitions:
+            error = ErrorCode.NONE
+            if len(partition.committed_metadata or "") > turn.settings.offset_metadata_max_bytes:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                committed = _committed(topic.topic_id, partition, turn.now_ms, expire_timestamp_ms)
+                turn.records.append(
+                    OffsetRecord(
+                        group_id=request.group_id,
+                        topic=topic.name,
+                        partition=partition.partition_index,
+                        committed=committed,
+                    )
+                )
+            results.append(
+                OffsetCommitResponsePartition(
+                    partition_index=partition.partition_index, error_code=error
+                )
+            )
+        topics.append(
+            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
+        )
+    turn.reply(event.token, OffsetCommitResponse(topics=topics))
+
+
+def _committed(
+    topic_id: UUID,
+    partition: OffsetCommitRequestPartition,
+    now_ms: int,
+    expire_timestamp_ms: int | None,
+) -> CommittedOffset:
+    return CommittedOffset(
+        offset=partition.committed_offset,
+        # The record of an offset with its own expiry has no room for these two.
+        leader_epoch=partition.committed_leader_epoch if expire_timestamp_ms is None else -1,
+        topic_id=topic_id if expire_timestamp_ms is None else NO_TOPIC_ID,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now_ms,
+        expire_timestamp_ms=expire_timestamp_ms,
+    )
+
+
+def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition: OffsetCommit has no place for it at the top."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=error
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _refuse_commit(event: OffsetsCommitted, turn: Turn) -> ErrorCode | None:
+    request = event.request
+    group = turn.state.groups.get(request.group_id)
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id >= 0:
+            if event.version >= _FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND:
+                return ErrorCode.GROUP_ID_NOT_FOUND
+            return ErrorCode.ILLEGAL_GENERATION
+        # A consumer that assigns itself, or an administrator: a simple group, without members.
+        turn.state.groups[request.group_id] = ClassicGroup(
+            group_id=request.group_id, state_since_ms=turn.now_ms
+        )
+        return None
+    if generation_id < 0 and group.state is GroupState.EMPTY:
+        return None
+    refusal = _refuse_committer(group, request)
+    if refusal is None:
+        restart_session(group, group.members[request.member_id], turn)
+    return refusal
+
+
+def _refuse_committer(group: ClassicGroup, request: OffsetCommitRequest) -> ErrorCode | None:
+    # A commit in nobody's name to a group with members fails here too: there is no member "".
+    refusal = group.refuse_member(request.member_id, request.group_instance_id)
+    if refusal is not None:
+        return refusal
+    if request.generation_id_or_member_epoch != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        # The member knows the new generation but not its share yet: it cannot have consumed in it.
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return None
+
+
+# -- fetch ---------------------------------------------------------------------------------------
+
+
+def fetch(event: OffsetsAsked, turn: Turn) -> None:
+    """Handle one group of an OffsetFetch."""
+    request = event.request
+    by_topic = turn.state.hard.offsets.get(request.group_id, {})
+    if request.topics is None:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=name,
+                partitions=[_position(index, found) for index, found in partitions.items()],
+            )
+            for name, partitions in by_topic.items()
+        ]
+    else:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    _position(index, _same_topic(partitions.get(index), topic.topic_id))
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+            for partitions in (by_topic.get(topic.name, {}),)
+        ]
+    turn.reply(event.token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
+
+
+def _same_topic(found: CommittedOffset | None, topic_id: UUID) -> CommittedOffset | None:
+    """An offset of a deleted topic says nothing about a new one of the same name."""
+    if found is None or NO_TOPIC_ID in (found.topic_id, topic_id) or found.topic_id == topic_id:
+        return found
+    return None
+
+
+def _position(index: int, found: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+    if found is None:
+        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=found.offset,
+        committed_leader_epoch=found.leader_epoch,
+        metadata=found.metadata,
+    )
+
+
+def refused_fetch(
+    request: OffsetFetchRequestGroup, error: ErrorCode, version: int
+) -> OffsetFetchResponseGroup:
+    """Version 1 has no place for a group's error, so there every partition carries it."""
+    if version >= 2:
+        return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error)
+    return OffsetFetchResponseGroup(
+        group_id=request.group_id,
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=index, committed_offset=-1, error_code=error
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+# -- delete --------------------------------------------------------------------------------------
+
+
+def delete(event: OffsetsDeleted, turn: Turn) -> None:
+    """Handle an OffsetDelete. A topic that the group consumes right now is left alone."""
+    request = event.request
+    group = turn.state.groups.get(request.group_id)
+    refusal = _refuse_delete(request.group_id, group)
+    if refusal is not None:
+        turn.reply(event.token, OffsetDeleteResponse(error_code=refusal))
+        return
+    assert group is not None
+    topics = [_delete_topic(group, topic, turn) for topic in request.topics]
+    turn.reply(event.token, OffsetDeleteResponse(topics=topics))
+
+
+def _refuse_delete(group_id: str, group: ClassicGroup | None) -> ErrorCode | None:
+    if not group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+        # What the members of another protocol consume cannot be known.
+        return ErrorCode.NON_EMPTY_GROUP
+    return None
+
+
+def _delete_topic(
+    group: ClassicGroup, topic: OffsetDeleteRequestTopic, turn: Turn
+) -> OffsetDeleteResponseTopic:
+    subscribed = group.is_subscribed_to(topic.name)
+    known = turn.state.hard.offsets.get(group.group_id, {}).get(topic.name, {})
+    error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+    results = []
+    for partition in topic.partitions:
+        index = partition.partition_index
+        if not subscribed and index in known:
+            turn.drop_offset(group.group_id, topic.name, index)
+        results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
+    return OffsetDeleteResponseTopic(name=topic.name, partitions=results)

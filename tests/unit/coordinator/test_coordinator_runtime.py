@@ -1,0 +1,511 @@
+"""The rim over an in-memory log: loading, commit, leadership, timers, and a core that fails."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
+from functools import wraps
+from itertools import count
+from selectors import SelectorKey, SelectSelector
+from typing import ParamSpec
+
+import pytest
+
+from headrace.coordinator.contract import (
+    AppendRefused,
+    Loaded,
+    Outcome,
+    Reply,
+    SetTimer,
+    StoredRecord,
+    TimerFired,
+    Token,
+)
+from headrace.coordinator.group.events import Client, DeletedTopic
+from headrace.coordinator.group.groups import Groups
+from headrace.coordinator.group.settings import GroupSettings
+from headrace.coordinator.group.state import GroupState
+from headrace.coordinator.runtime import Phase, Shard, ShardParts
+from headrace.ids import NO_TOPIC_ID
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
+from headrace.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from headrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from headrace.wire.messages.list_groups import ListGroupsRequest
+from headrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from headrace.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from headrace.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+CLIENT = Client(id="c", host="/127.0.0.1")
+SETTINGS = GroupSettings(initial_rebalance_delay_ms=0)
+
+
+P = ParamSpec("P")
+
+
+class SkippingSelector(SelectSelector):
+    """Where a loop would sleep, time jumps instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        if timeout is not None:
+            self.skipped_s += max(timeout, 0)
+            timeout = 0
+        return super().select(timeout)
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """A loop whose time passes only while it has nothing to do."""
+
+    def __init__(self) -> None:
+        self._skipping = SkippingSelector()
+        super().__init__(self._skipping)
+
+    def time(self) -> float:
+        return self._skipping.skipped_s
+
+
+def on_loop(test: Callable[P, Coroutine[object, object, None]]) -> Callable[P, None]:
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
+
+
+class MemoryLog:
+    """A ShardLog in memory. `held` keeps the high watermark where it is."""
+
+    def __init__(self, records: Sequence[StoredRecord] = ()) -> None:
+        self.records: list[StoredRecord] = list(records)
+        self.batch_sizes: list[int] = []
+        self.high_watermark = len(self.records)
+        self.held = False
+        self.refusal: ErrorCode | None = None
+        self.lost = False
+        self._moved = asyncio.Event()
+
+    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+        for offset, (key, value) in enumerate(list(self.records)):
+            yield [(offset, key, value)]
+
+    def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
+        assert now_ms == 1_700_000_000_000
+        if self.refusal is not None:
+            raise AppendRefused(self.refusal)
+        self.records += records
+        self.batch_sizes.append(len(records))
+        if not self.held:
+            self.high_watermark = len(self.records)
+        return len(self.records)
+
+    async def wait_committed(self, next_offset: int) -> None:
+        while self.high_watermark < next_offset:
+            await self._moved.wait()
+            if self.lost:
+                raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def release(self) -> None:
+        self.held = False
+        self.high_watermark = len(self.records)
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    def lose(self) -> None:
+        self.lost = True
+        self._moved.set()
+
+
+@asynccontextmanager
+async def coordinator(settings: GroupSettings = SETTINGS) -> AsyncIterator[Groups]:
+    numbers = count(1)
+    async with asyncio.TaskGroup() as tasks:
+
+        def spawn(work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+            return tasks.create_task(work)
+
+        groups = Groups(
+            settings,
+            partition_count=lambda: 1,
+            wall_clock_ms=lambda: 1_700_000_000_000,
+            new_uuid=lambda: f"uuid{next(numbers)}",
+            spawn=spawn,
+        )
+        yield groups
+        groups.stop()
+
+
+async def until_loaded(groups: Groups) -> None:
+    for _ in range(10_000):
+        if not groups.loading_partitions:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("still loading")
+
+
+def join_request(member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id="g",
+        member_id=member_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+
+
+def commit_request(offset: int, group_id: str = "g", partition: int = 0) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=group_id,
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+                ],
+            )
+        ],
+    )
+
+
+FETCH = OffsetFetchRequest(
+    group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+)
+
+
+async def commit(groups: Groups, offset: int) -> int:
+    response = await groups.commit_offsets(9, commit_request(offset))
+    return response.topics[0].partitions[0].error_code
+
+
+async def fetch(groups: Groups) -> int:
+    response = await groups.fetch_offsets(7, FETCH)
+    assert response.error_code == 0
+    return response.topics[0].partitions[0].committed_offset
+
+
+@on_loop
+async def test_a_round_from_join_to_share_over_the_log_and_its_successor() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        joined = await groups.join(CLIENT, 3, join_request())
+        assert (joined.error_code, joined.generation_id, joined.leader) == (0, 1, "c-uuid1")
+        synced = await groups.sync(
+            3, SyncGroupRequest(group_id="g", generation_id=1, member_id="c-uuid1")
+        )
+        assert synced.error_code == 0
+        heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="c-uuid1")
+        assert (await groups.heartbeat(heartbeat)).error_code == 0
+        assert groups.groups_by_state[GroupState.STABLE] == 1
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog(log.records))
+        await until_loaded(groups)
+        assert (await groups.heartbeat(heartbeat)).error_code == 0
+
+
+@on_loop
+async def test_while_loading_requests_are_told_so_and_heartbeats_are_let_be() -> None:
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog())
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert (await groups.join(CLIENT, 9, join_request())).error_code == loading
+        assert (await groups.fetch_offsets(7, FETCH)).error_code == loading
+        oldest = await groups.fetch_offsets(1, FETCH)
+        assert oldest.topics[0].partitions[0].error_code == loading
+        assert await commit(groups, 1) == loading
+        assert (await groups.list_groups(ListGroupsRequest())).error_code == loading
+        assert (await groups.heartbeat(HeartbeatRequest(group_id="g"))).error_code == 0
+
+
+@on_loop
+async def test_without_leadership_every_request_is_sent_elsewhere() -> None:
+    async with coordinator() as groups:
+        elsewhere = ErrorCode.NOT_COORDINATOR
+        joined = await groups.join(CLIENT, 9, join_request("m"))
+        assert (joined.error_code, joined.member_id) == (elsewhere, "m")
+        answers: list[
+            SyncGroupResponse
+            | HeartbeatResponse
+            | LeaveGroupResponse
+            | OffsetDeleteResponse
+            | OffsetFetchResponse
+            | DescribedGroup
+            | DeletableGroupResult
+        ] = [
+            await groups.sync(5, SyncGroupRequest(group_id="g")),
+            await groups.heartbeat(HeartbeatRequest(group_id="g")),
+            await groups.leave(5, LeaveGroupRequest(group_id="g")),
+            await groups.delete_offsets(OffsetDeleteRequest(group_id="g")),
+            await groups.fetch_offsets(7, FETCH),
+            (await groups.describe_groups(6, DescribeGroupsRequest(groups=["g"]))).groups[0],
+            (await groups.delete_groups(DeleteGroupsRequest(groups_names=["g"]))).results[0],
+        ]
+        assert [answer.error_code for answer in answers] == [elsewhere] * len(answers)
+        assert await commit(groups, 1) == elsewhere
+        listed = await groups.list_groups(ListGroupsRequest())
+        assert (listed.error_code, list(listed.groups)) == (0, [])
+
+
+@on_loop
+async def test_a_reply_waits_until_its_records_and_all_before_them_are_committed() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        log.held = True
+        committing = asyncio.create_task(commit(groups, 5))
+        reading = asyncio.create_task(fetch(groups))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not committing.done()
+        assert not reading.done()  # it has seen 5, which a failover could still undo
+        log.release()
+        assert await committing == 0
+        assert await reading == 5
+
+
+@on_loop
+async def test_losing_leadership_answers_who_waits() -> None:
+    log = MemoryLog()
+    settings = GroupSettings(initial_rebalance_delay_ms=60_000)
+    async with coordinator(settings) as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        joining = asyncio.create_task(groups.join(CLIENT, 3, join_request()))
+        await asyncio.sleep(0)
+        log.held = True
+        committing = asyncio.create_task(groups.commit_offsets(9, commit_request(5, "other")))
+        await asyncio.sleep(0)
+        groups.resigned(0)
+        assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+        refused = (await committing).topics[0].partitions[0]
+        assert refused.error_code == ErrorCode.NOT_COORDINATOR
+
+
+@on_loop
+async def test_a_log_that_lost_its_leadership_closes_the_shard() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        log.held = True
+        committing = asyncio.create_task(commit(groups, 5))
+        await asyncio.sleep(0)
+        log.lose()
+        assert await committing == ErrorCode.NOT_COORDINATOR
+        assert await commit(groups, 6) == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("refusal", "seen"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+@on_loop
+async def test_a_refused_append_is_told_and_changes_nothing(
+    refusal: ErrorCode, seen: ErrorCode
+) -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        assert await commit(groups, 1) == 0
+        log.refusal = refusal
+        assert await commit(groups, 2) == seen
+        log.refusal = None
+        assert await fetch(groups) == 1
+
+
+@on_loop
+async def test_a_group_id_too_long_for_a_record_costs_only_itself() -> None:
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog())
+        await until_loaded(groups)
+        response = await groups.commit_offsets(9, commit_request(1, "g" * 40_000))
+        error = response.topics[0].partitions[0].error_code
+        assert error == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert await commit(groups, 1) == 0
+
+
+@on_loop
+async def test_what_is_not_committed_in_time_is_reported_and_may_still_happen() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        log.held = True
+        assert await commit(groups, 5) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        log.release()
+        assert await fetch(groups) == 5
+
+
+@on_loop
+async def test_timers_run_on_the_loop_and_a_silent_member_is_dropped() -> None:
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog())
+        await until_loaded(groups)
+        member_id = (await groups.join(CLIENT, 3, join_request())).member_id
+        await groups.sync(3, SyncGroupRequest(group_id="g", generation_id=1, member_id=member_id))
+        heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id=member_id)
+        for _ in range(3):
+            await asyncio.sleep(9)
+            assert (await groups.heartbeat(heartbeat)).error_code == ErrorCode.NONE
+        await asyncio.sleep(10.1)
+        assert groups.groups_by_state[GroupState.EMPTY] == 1
+        assert (await groups.heartbeat(heartbeat)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@on_loop
+async def test_before_version_7_a_null_protocol_is_an_empty_one() -> None:
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog())
+        await until_loaded(groups)
+        await groups.join(CLIENT, 3, join_request())
+        old = await groups.join(CLIENT, 6, join_request("ghost"))
+        new = await groups.join(CLIENT, 7, join_request("ghost"))
+        assert (old.protocol_name, new.protocol_name) == ("", None)
+
+
+@on_loop
+async def test_offset_fetch_in_both_forms() -> None:
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog())
+        await until_loaded(groups)
+        await commit(groups, 5)
+        everything = OffsetFetchRequest(group_id="g", topics=None)
+        old = await groups.fetch_offsets(7, everything)
+        assert old.topics[0].partitions[0].committed_offset == 5
+        asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in ("g", "nobody")]
+        new = await groups.fetch_offsets(8, OffsetFetchRequest(groups=asked))
+        assert [(group.group_id, len(group.topics)) for group in new.groups] == [
+            ("g", 1),
+            ("nobody", 0),
+        ]
+
+
+@on_loop
+async def test_many_tombstones_are_split_over_batches() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        for partition in range(2_500):
+            await groups.commit_offsets(9, commit_request(1, partition=partition))
+        assert groups.offset_count == 2_500
+        log.batch_sizes.clear()
+        await groups.topics_deleted([DeletedTopic("t", NO_TOPIC_ID)])
+        assert log.batch_sizes == [1_000, 1_000, 500]
+        assert groups.offset_count == 0
+
+
+@on_loop
+async def test_records_that_cannot_be_read_do_not_stop_a_load() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        await commit(groups, 5)
+    strange = [(b"\0\1\0\1", b"cut"), (b"\0\x03\0\1g", b"\0\0new protocol"), *log.records]
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog(strange))
+        await until_loaded(groups)
+        assert await fetch(groups) == 5
+
+
+# -- a core that breaks its own rules ------------------------------------------------------------
+
+
+class Fragile:
+    """Counts what is replayed; breaks on "break"."""
+
+    def __init__(self, *, breaks_on_load: bool = False) -> None:
+        self.replayed: list[str] = []
+        self._breaks_on_load = breaks_on_load
+
+    def handle(self, event: tuple[Token, str] | TimerFired | Loaded, now_ms: int) -> Outcome[str]:
+        match event:
+            case Loaded():
+                assert not self._breaks_on_load, "the log says what must not be"
+                return Outcome()
+            case TimerFired():
+                raise AssertionError("an invariant")
+            case token, "break":
+                raise AssertionError(token)
+            case token, "break later":
+                return Outcome(timers=(SetTimer("soon", 1),))
+            case token, text:
+                return Outcome((text,), (Reply(token, [*self.replayed, text]),))
+
+    def replay(self, record: str) -> None:
+        self.replayed.append(record)
+
+    def refuse(self, event: tuple[Token, str], error: ErrorCode) -> object:
+        return error
+
+    def check(self) -> None:
+        pass
+
+
+def fragile_shard(
+    log: MemoryLog, tasks: asyncio.TaskGroup, *, breaks_on_load: bool = False
+) -> Shard[tuple[Token, str], str]:
+    def spawn(work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        return tasks.create_task(work)
+
+    return Shard(
+        "fragile",
+        log,
+        ShardParts(
+            make_machine=lambda: Fragile(breaks_on_load=breaks_on_load),
+            encode=lambda text: (text.encode(), None),
+            decode=lambda key, _value: key.decode(),
+            wall_clock_ms=lambda: 1_700_000_000_000,
+            spawn=spawn,
+            commit_timeout_ms=1_000,
+        ),
+    )
+
+
+@pytest.mark.parametrize("how", ["break", "break later"])
+@on_loop
+async def test_a_broken_core_is_loaded_anew_and_loses_nothing_that_was_stored(how: str) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        shard = fragile_shard(MemoryLog(), tasks)
+        await asyncio.sleep(1)
+        assert await shard.ask(lambda token: (token, "one")) == ["one"]
+        broken = await shard.ask(lambda token: (token, how))
+        assert broken is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await asyncio.sleep(1)
+        assert await shard.ask(lambda token: (token, "two")) == ["one", "two"]
+        shard.close()
+
+
+@on_loop
+async def test_a_core_that_breaks_on_what_the_log_says_is_closed_and_not_tried_for_ever() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        shard = fragile_shard(MemoryLog(), tasks, breaks_on_load=True)
+        await asyncio.sleep(1)
+        assert shard.phase is Phase.CLOSED
+        answer = await shard.ask(lambda token: (token, "one"))
+        assert answer is ErrorCode.NOT_COORDINATOR
