@@ -1,0 +1,167 @@
+"""Which brokers get the replicas of new partitions: by placement, or as the client wants it.
+
+Owns what makes such a wish acceptable, with the codes and texts that Kafka answers, and the first
+state of the partitions that come of it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from headrace.controller.core import Core, Group
+from headrace.controller.elections import first_leader
+from headrace.controller.placement import place
+from headrace.controller.refusals import Refusal
+from headrace.controller.values import Partition
+from headrace.coordination.nodes import PartitionStateNode
+from headrace.coordination.store import Create
+from headrace.wire.error_code import ErrorCode
+
+
+def chosen(core: Core, count: int, factor: int) -> list[tuple[int, ...]]:
+    """Replicas for `count` first partitions of a topic; -1 stands for the default."""
+    if factor == 0 or factor < -1:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if count == 0 or count < -1:
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    factor = core.settings.default_replication_factor if factor == -1 else factor
+    count = core.settings.num_partitions if count == -1 else count
+    check_count(core, count)
+    racks = racks_for(core, factor)
+    below = core.random_below
+    return place(
+        racks,
+        partitions=count,
+        replication_factor=factor,
+        start_index=below(len(racks)),
+        start_shift=below(len(racks)),
+    )
+
+
+def check_count(core: Core, count: int) -> None:
+    """Refuse more partitions than one request may ask for."""
+    if count > core.settings.max_partitions_per_request:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
+
+
+def racks_for(core: Core, factor: int) -> dict[int, str | None]:
+    """The brokers that can take replicas, and their racks. Refused when they are too few."""
+    brokers = core.state.brokers
+    racks = {id_: brokers[id_].rack for id_ in core.eligible()}
+    prefix = f"Unable to replicate the partition {factor} time(s): "
+    if not racks:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            prefix + "All brokers are currently fenced or in controlled shutdown.",
+        )
+    if factor > len(racks):
+        raise Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"{prefix}The target replication factor of {factor} cannot be reached because only "
+            f"{len(racks)} broker(s) are registered or some brokers have all their log directories "
+            "cordoned.",
+        )
+    return racks
+
+
+def assigned(
+    core: Core,
+    assignments: Sequence[tuple[int, tuple[int, ...]]],
+    *,
+    count: int,
+    factor: int,
+) -> list[tuple[int, ...]]:
+    """Replicas as the client wants them."""
+    if factor != -1:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
+    if count != -1:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    by_partition: dict[int, tuple[int, ...]] = {}
+    for partition, brokers in assignments:
+        if partition in by_partition:
+            raise Refusal(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {partition}",
+            )
+        check_assignment(core, brokers, factor=len(assignments[0][1]))
+        check_someone_lives(core, partition, brokers)
+        by_partition[partition] = brokers
+    if sorted(by_partition) != list(range(len(by_partition))):
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    check_count(core, len(by_partition))
+    return [by_partition[partition] for partition in range(len(by_partition))]
+
+
+def check_assignment(core: Core, brokers: Sequence[int], *, factor: int | None = None) -> None:
+    """Refuse replicas that are no set of registered brokers of the expected size."""
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if not brokers:
+        raise Refusal(code, "The manual partition assignment includes an empty replica list.")
+    for broker in brokers:
+        if broker not in core.state.brokers:
+            raise Refusal(
+                code,
+                f"The manual partition assignment includes broker {broker}, but no such broker "
+                "is registered.",
+            )
+    for broker in sorted(brokers):
+        if list(brokers).count(broker) > 1:
+            raise Refusal(
+                code,
+                f"The manual partition assignment includes the broker {broker} more than once.",
+            )
+    if factor is not None and len(brokers) != factor:
+        raise Refusal(
+            code,
+            f"The manual partition assignment includes a partition with {len(brokers)} "
+            "replica(s), but this is not consistent with previous partitions, which have "
+            f"{factor} replica(s).",
+        )
+
+
+def check_someone_lives(core: Core, partition: int, brokers: Sequence[int]) -> None:
+    """Refuse replicas of which none could lead."""
+    if not core.eligible().intersection(brokers):
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "All brokers specified in the manual partition assignment for partition "
+            f"{partition} are fenced or in controlled shutdown.",
+        )
+
+
+def first_states(core: Core, replicas: Sequence[tuple[int, ...]]) -> tuple[Partition, ...]:
+    """New partitions on these replicas, with leaders."""
+    live = core.eligible()
+    return tuple(
+        msgspec.structs.replace(first_leader(Partition(brokers), live), partition_epoch=0)
+        for brokers in replicas
+    )
+
+
+def state_groups(
+    core: Core, topic: str, first: int, partitions: Sequence[Partition]
+) -> list[Group]:
+    """The writes of new partitions' states."""
+    groups: list[Group] = []
+    for index, partition in enumerate(partitions, first):
+        path = PartitionStateNode.path(topic, index)
+        data = core.partition_data(partition)
+        groups.append((Create(path.removesuffix("/state")), Create(path, data)))
+    return groups

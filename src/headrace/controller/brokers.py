@@ -1,0 +1,176 @@
+"""Brokers coming, going, coming back, and asking to go.
+
+Owns what becomes of partitions then. A broker's registration is seen through its epoch: an epoch
+that the partitions' states do not yet take into account is a new incarnation, and whatever its
+predecessor led is elected anew with a new leader epoch, even if nobody noticed its absence.
+The epoch is written down as seen only together with, or after, the partitions it touches.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from headrace.controller.changes import (
+    BrokerRegistered,
+    BrokerShuttingDown,
+    BrokerUnregistered,
+    Change,
+)
+from headrace.controller.core import Core, Decision, Group
+from headrace.controller.elections import (
+    after_loss,
+    clean_leader,
+    first_leader,
+    with_isr,
+    with_leader,
+)
+from headrace.controller.values import NO_LEADER, Broker, Partition
+from headrace.coordination.nodes import BrokerEpochNode
+from headrace.ids import TopicPartition
+from headrace.wire.error_code import ErrorCode
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker as it registered itself."""
+
+    broker: Broker
+    # The epoch of its last incarnation if that one shut down cleanly, else -1.
+    previous_epoch: int = -1
+
+
+class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """All brokers that are registered now."""
+
+    registrations: Mapping[int, Registration]
+
+    def decide(self, core: Core) -> Decision[None]:
+        """Take note of who came and went, and settle every partition that it touches."""
+        known = core.state.brokers
+        changes: list[Change] = [
+            BrokerUnregistered(broker_id)
+            for broker_id in known
+            if broker_id not in self.registrations
+        ]
+        restarted: set[int] = set()
+        distrusted: set[int] = set()
+        epochs: list[Group] = []
+        for broker_id, registration in sorted(self.registrations.items()):
+            broker = registration.broker
+            before = known.get(broker_id)
+            if before is None or before.epoch != broker.epoch:
+                changes.append(BrokerRegistered(broker))
+            seen = core.seen_epochs.get(broker_id)
+            if seen != broker.epoch:
+                path = BrokerEpochNode.path(broker_id)
+                epochs.append((core.nodes.put(path, BrokerEpochNode(broker.epoch).encode()),))
+                restarted.add(broker_id)
+                if registration.previous_epoch != seen:
+                    distrusted.add(broker_id)
+        groups, partition_changes = self._settle(core, restarted, distrusted)
+        return Decision(
+            answer=None,
+            groups=(*groups, *epochs),
+            changes=(*changes, *partition_changes),
+        )
+
+    def _settle(
+        self, core: Core, restarted: Collection[int], distrusted: Collection[int]
+    ) -> tuple[list[Group], list[Change]]:
+        live = set(self.registrations)
+        leaving = {
+            id_
+            for id_, broker in core.state.brokers.items()
+            if broker.shutting_down and id_ not in restarted
+        }
+        candidates = live - leaving
+        steady = live.difference(restarted)
+        groups: list[Group] = []
+        changes: list[Change] = []
+        for name, topic in core.state.topics.items():
+            min_isr, unclean = core.min_isr(name), core.unclean_allowed(name)
+            for index, partition in enumerate(topic.partitions):
+                untouched = partition.leader in steady and steady.issuperset(partition.isr)
+                if untouched and not partition.elr:
+                    continue
+                if partition.is_new:
+                    after = first_leader(partition, live)
+                else:
+                    after = after_loss(
+                        partition,
+                        live=live,
+                        candidates=candidates,
+                        restarted=restarted,
+                        distrusted=distrusted,
+                        min_isr=min_isr,
+                        unclean=unclean,
+                    )
+                if after != partition:
+                    group, change = core.write_partition(name, index, after)
+                    groups.append(group)
+                    changes.append(change)
+        return groups, changes
+
+
+class OfflinePartitionsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """Something may allow an election that was impossible before, such as a config."""
+
+    def decide(self, core: Core) -> Decision[None]:
+        """Try to elect a leader for every partition without one."""
+        everyone = {id_: Registration(broker=broker) for id_, broker in core.state.brokers.items()}
+        groups, changes = BrokersSeen(registrations=everyone)._settle(core, (), ())
+        return Decision(answer=None, groups=tuple(groups), changes=tuple(changes))
+
+
+class ShutdownAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker that wants to stop still leads, because nobody else can."""
+
+    error: ErrorCode = ErrorCode.NONE
+    remaining: tuple[TopicPartition, ...] = ()
+
+
+class ShutdownWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker wants to stop: its leaderships go elsewhere first (ControlledShutdown)."""
+
+    broker_id: int
+    broker_epoch: int
+
+    def decide(self, core: Core) -> Decision[ShutdownAnswer]:
+        """Move what can be moved, and name what cannot."""
+        broker = core.state.brokers.get(self.broker_id)
+        if broker is None:
+            return Decision(answer=ShutdownAnswer(error=ErrorCode.BROKER_NOT_AVAILABLE))
+        if broker.epoch != self.broker_epoch:
+            return Decision(answer=ShutdownAnswer(error=ErrorCode.STALE_BROKER_EPOCH))
+        others = core.eligible() - {self.broker_id}
+        groups: list[Group] = []
+        changes: list[Change] = []
+        if not broker.shutting_down:
+            changes.append(BrokerShuttingDown(self.broker_id))
+        remaining = []
+        for name, topic in core.state.topics.items():
+            min_isr = core.min_isr(name)
+            for index, partition in enumerate(topic.partitions):
+                after = _relieved(partition, self.broker_id, others, min_isr)
+                if after != partition:
+                    group, change = core.write_partition(name, index, after)
+                    groups.append(group)
+                    changes.append(change)
+                if after.leader == self.broker_id:
+                    remaining.append(TopicPartition(name, index))
+        answer = ShutdownAnswer(remaining=tuple(remaining))
+        return Decision(answer=answer, groups=tuple(groups), changes=tuple(changes))
+
+
+def _relieved(
+    partition: Partition, broker_id: int, others: Collection[int], min_isr: int
+) -> Partition:
+    """The partition without this broker in its ISR, unless that would leave it without leader."""
+    if broker_id not in partition.isr:
+        return partition
+    rest = tuple(replica for replica in partition.isr if replica != broker_id)
+    if partition.leader in rest:
+        return with_isr(partition, rest, min_isr=min_isr)
+    heir = clean_leader(partition, [replica for replica in rest if replica in others])
+    if heir is None or partition.leader == NO_LEADER:
+        return partition
+    return with_isr(with_leader(partition, heir, min_isr=min_isr), rest, min_isr=min_isr)

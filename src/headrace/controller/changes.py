@@ -1,0 +1,171 @@
+"""What can become true of a cluster: the ordered records from which every `ClusterState` is built.
+
+Owns their bytes as well: brokers pull them from the controller as JSON. A change says what is so
+from now on, never what was asked for. A reader ignores fields that it does not know; a kind that
+it does not know is refused, because skipping it would leave a false picture.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from headrace.controller.values import Broker, ConfigKind, Partition
+
+
+class ControllerElected(msgspec.Struct, frozen=True, tag="controller"):
+    """A broker took the controller's seat. The first change of each controller's stream."""
+
+    broker_id: int
+    controller_epoch: int
+
+
+class BrokerRegistered(msgspec.Struct, frozen=True, tag="broker"):
+    """A broker came, came back, or changed how it can be reached."""
+
+    broker: Broker
+
+
+class BrokerShuttingDown(msgspec.Struct, frozen=True, tag="broker_shutting_down"):
+    """A broker asked to be relieved of its leaderships."""
+
+    broker_id: int
+
+
+class BrokerUnregistered(msgspec.Struct, frozen=True, tag="broker_gone"):
+    """A broker left or was lost."""
+
+    broker_id: int
+
+
+class TopicCreated(msgspec.Struct, frozen=True, tag="topic"):
+    """A topic exists, with these partitions from 0 on."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[Partition, ...]
+
+
+class PartitionsAdded(msgspec.Struct, frozen=True, tag="partitions_added"):
+    """A topic has more partitions: `first` and following."""
+
+    topic: str
+    first: int
+    partitions: tuple[Partition, ...]
+
+
+class PartitionChanged(msgspec.Struct, frozen=True, tag="partition"):
+    """A partition's replicas, leader or ISR changed."""
+
+    topic: str
+    index: int
+    partition: Partition
+
+
+class TopicDeleted(msgspec.Struct, frozen=True, tag="topic_deleted"):
+    """A topic is gone; the pending brokers have to remove their replicas of it."""
+
+    name: str
+    topic_id: UUID
+    pending: tuple[int, ...]
+
+
+class ReplicasRemoved(msgspec.Struct, frozen=True, tag="replicas_removed"):
+    """A broker has removed its replicas of a deleted topic."""
+
+    topic_id: UUID
+    broker_id: int
+
+
+class ConfigChanged(msgspec.Struct, frozen=True, tag="config"):
+    """All that is set for one topic, broker or group; empty when nothing is."""
+
+    kind: ConfigKind
+    name: str
+    values: dict[str, str]
+
+
+class ProducerIdsAllocated(msgspec.Struct, frozen=True, tag="producer_ids"):
+    """Producer ids below this one have been given out."""
+
+    next_producer_id: int
+
+
+Change = (
+    ControllerElected
+    | BrokerRegistered
+    | BrokerShuttingDown
+    | BrokerUnregistered
+    | TopicCreated
+    | PartitionsAdded
+    | PartitionChanged
+    | TopicDeleted
+    | ReplicasRemoved
+    | ConfigChanged
+    | ProducerIdsAllocated
+)
+
+
+class ChangeBatch(msgspec.Struct, frozen=True):
+    """Changes at consecutive offsets of one controller's stream.
+
+    A snapshot rebuilds the whole state: its reader starts from an empty one, and goes on at
+    `next_offset`, whatever the number of changes that the snapshot holds.
+    """
+
+    controller_epoch: int
+    next_offset: int
+    changes: tuple[Change, ...]
+    is_snapshot: bool = False
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(ChangeBatch)
+
+
+def encode(batch: ChangeBatch) -> bytes:
+    """A batch as it travels to a broker."""
+    return _encoder.encode(batch)
+
+
+def decode(data: bytes) -> ChangeBatch:
+    """The batch that `encode` wrote. Raises msgspec.MsgspecError."""
+    return _decoder.decode(data)
+
+
+class ChangeLog:
+    """The recent changes of one controller's stream, and where the stream stands."""
+
+    __slots__ = ("_changes", "_epoch", "_first_offset", "_limit")
+
+    def __init__(
+        self, controller_epoch: int, *, first_offset: int = 0, limit: int = 100_000
+    ) -> None:
+        self._epoch = controller_epoch
+        self._limit = limit
+        self._first_offset = first_offset
+        self._changes: list[Change] = []
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next change."""
+        return self._first_offset + len(self._changes)
+
+    def append(self, changes: Sequence[Change]) -> ChangeBatch:
+        """Add changes; the oldest are forgotten beyond the limit, half of it at a time."""
+        self._changes.extend(changes)
+        if len(self._changes) > self._limit:
+            surplus = len(self._changes) - self._limit // 2
+            del self._changes[:surplus]
+            self._first_offset += surplus
+        return ChangeBatch(self._epoch, self.next_offset, tuple(changes))
+
+    def read(self, controller_epoch: int, offset: int) -> ChangeBatch | None:
+        """The changes from `offset` on, or None when only a snapshot can serve that reader."""
+        if controller_epoch != self._epoch:
+            return None
+        if not self._first_offset <= offset <= self.next_offset:
+            return None
+        return ChangeBatch(
+            self._epoch, self.next_offset, tuple(self._changes[offset - self._first_offset :])
+        )

@@ -1,0 +1,188 @@
+"""Settings that are changed while the cluster runs.
+
+Owns how a request's operations become the values that hold afterwards; what values are good is
+the broker's knowledge (`ConfigRules`). The operations are applied here, by the only writer, so
+that two clients that append to one list do not lose each other's words.
+"""
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+
+from headrace.controller.changes import Change, ConfigChanged
+from headrace.controller.core import Core, Decision, Group
+from headrace.controller.refusals import Refusal
+from headrace.controller.values import ALL_BROKERS, ConfigKind
+from headrace.coordination.nodes import DEFAULT_BROKER, ConfigNode
+from headrace.wire.error_code import ErrorCode
+
+_FOLDERS = {
+    ConfigKind.TOPIC: "topics",
+    ConfigKind.BROKER: "brokers",
+    ConfigKind.CLIENT_METRICS: "client-metrics",
+    ConfigKind.GROUP: "groups",
+}
+_MAX_VALUE_BYTES = 32_767
+
+
+class ConfigOperation(enum.IntEnum):
+    """What is done to a key; the numbers are those of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """One key's change."""
+
+    key: str
+    operation: ConfigOperation = ConfigOperation.SET
+    value: str | None = None
+
+
+class ConfigWish(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes wanted for one resource.
+
+    With `replace_all` (the older AlterConfigs) keys that are not mentioned are unset.
+    """
+
+    kind: ConfigKind
+    name: str
+    edits: tuple[ConfigEdit, ...]
+    replace_all: bool = False
+
+
+class ConfigAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one resource's changes."""
+
+    kind: ConfigKind
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class AlterConfigs(msgspec.Struct, frozen=True, kw_only=True):
+    """Some settings shall change."""
+
+    wishes: tuple[ConfigWish, ...]
+    validate_only: bool = False
+
+    def decide(self, core: Core) -> Decision[tuple[ConfigAnswer, ...]]:
+        """Change those that can be; each resource stands for itself, whole."""
+        answers = []
+        groups: list[Group] = []
+        changes: list[Change] = []
+        for wish in self.wishes:
+            try:
+                values = _values_after(core, wish)
+            except Refusal as refusal:
+                answers.append(
+                    ConfigAnswer(
+                        kind=wish.kind, name=wish.name, error=refusal.code, message=refusal.text
+                    )
+                )
+                continue
+            answers.append(ConfigAnswer(kind=wish.kind, name=wish.name))
+            if values != core.state.config(wish.kind, wish.name):
+                path = config_path(wish.kind, wish.name)
+                if values:
+                    groups.append((core.nodes.put(path, ConfigNode(values).encode()),))
+                else:
+                    groups.append(core.nodes.remove(path))
+                changes.append(ConfigChanged(wish.kind, wish.name, values))
+        if self.validate_only:
+            return Decision(answer=tuple(answers))
+        return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
+
+
+def config_path(kind: ConfigKind, name: str) -> str:
+    """Where a resource's settings stand."""
+    if kind is ConfigKind.BROKER and name == ALL_BROKERS:
+        name = DEFAULT_BROKER
+    return ConfigNode.path(_FOLDERS[kind], name)
+
+
+def config_at(path: str) -> tuple[ConfigKind, str] | None:
+    """The resource whose settings stand at a path, or None for kinds that are not ours."""
+    folder, name = ConfigNode.split(path)
+    for kind, own_folder in _FOLDERS.items():
+        if folder == own_folder:
+            is_default = kind is ConfigKind.BROKER and name == DEFAULT_BROKER
+            return kind, ALL_BROKERS if is_default else name
+    return None
+
+
+def _values_after(core: Core, wish: ConfigWish) -> dict[str, str]:
+    _check_exists(core, wish)
+    before = core.state.config(wish.kind, wish.name)
+    values: dict[str, str] = {} if wish.replace_all else dict(before)
+    for edit in wish.edits:
+        _edit(core, wish.kind, edit, values)
+    for value in values.values():
+        if len(value.encode()) > _MAX_VALUE_BYTES:
+            raise Refusal(
+                ErrorCode.INVALID_CONFIG,
+                "The configuration value cannot be added because it exceeds the maximum value "
+                f"size of {_MAX_VALUE_BYTES} bytes.",
+            )
+    fault = core.config_rules.check(wish.kind, wish.name, values)
+    if fault is not None:
+        raise Refusal(ErrorCode.INVALID_CONFIG, fault)
+    return values
+
+
+def _check_exists(core: Core, wish: ConfigWish) -> None:
+    if wish.kind is ConfigKind.TOPIC and wish.name not in core.state.topics:
+        if not wish.name:
+            raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wish.name}' does not exist."
+        )
+    if wish.kind is ConfigKind.BROKER and wish.name != ALL_BROKERS:
+        if not wish.name.isdecimal():
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
+            )
+        if int(wish.name) not in core.state.brokers:
+            raise Refusal(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {wish.name} found."
+            )
+    if wish.kind is ConfigKind.GROUP and not wish.name:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+
+
+def _edit(core: Core, kind: ConfigKind, edit: ConfigEdit, values: dict[str, str]) -> None:
+    if edit.operation is ConfigOperation.DELETE:
+        values.pop(edit.key, None)
+        return
+    if edit.value is None:
+        kind_name = kind.name.lower().replace("_", " ")
+        raise Refusal(
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for {kind_name} configs: {edit.key}",
+        )
+    if edit.operation is ConfigOperation.SET:
+        values[edit.key] = edit.value
+        return
+    if not core.config_rules.is_list(kind, edit.key):
+        raise Refusal(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {edit.operation.name} to key {edit.key} because its type is not LIST.",
+        )
+    present = _parts(core, kind, edit.key, values)
+    for part in edit.value.split(","):
+        if edit.operation is ConfigOperation.SUBTRACT:
+            present.pop(part, None)
+        else:
+            present[part] = None
+    values[edit.key] = ",".join(present)
+
+
+def _parts(core: Core, kind: ConfigKind, key: str, values: Mapping[str, str]) -> dict[str, None]:
+    value = values.get(key)
+    if value is None:
+        value = core.config_rules.default(kind, key) or ""
+    return dict.fromkeys(part for part in value.split(",") if part)

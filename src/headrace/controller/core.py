@@ -1,0 +1,161 @@
+"""What every decision of the controller starts from and ends in.
+
+Owns the shapes: `Core` is what a decision may look at, `Decision` is what it yields, `Event` is
+what asks for one. Rule of order: a decision changes nothing. Its writes are made, group after
+group, each group whole; only when the last one is made do its changes become true and its answer
+valid. If a write fails, the state is read again and the event decided again.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from headrace.controller.changes import Change, PartitionChanged
+from headrace.controller.cluster_state import ClusterState
+from headrace.controller.values import ConfigKind, Partition
+from headrace.coordination.nodes import PartitionStateNode, TopicNode
+from headrace.coordination.store import Create, Delete, Operation, Set
+
+A_co = TypeVar("A_co", covariant=True)
+
+Group = tuple[Operation, ...]
+
+
+class Decision(msgspec.Struct, Generic[A_co], frozen=True, kw_only=True):
+    """What to write, what is then true, and what to answer."""
+
+    answer: A_co
+    groups: tuple[Group, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+class ConfigRules(Protocol):
+    """What the broker knows about configs and the controller does not."""
+
+    def check(self, kind: ConfigKind, name: str, values: Mapping[str, str]) -> str | None:
+        """Why these values cannot be, or None. The text goes to the client."""
+        ...
+
+    def is_list(self, kind: ConfigKind, key: str) -> bool:
+        """Whether values can be appended to and subtracted from this key."""
+        ...
+
+    def default(self, kind: ConfigKind, key: str) -> str | None:
+        """What holds when nothing is set."""
+        ...
+
+
+class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of the broker that the controller runs on, where topics set nothing else."""
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    max_partitions_per_request: int = 10_000
+
+
+def is_partition_path(path: str) -> bool:
+    """Whether a node belongs to a partition and not to its topic as a whole."""
+    return path.startswith(TopicNode.ROOT) and path.count("/") > 3
+
+
+class NodeVersions(msgspec.Struct):
+    """The versions of the nodes that the controller writes, partition states apart.
+
+    (A partition's partition epoch is the version of its state's node.)
+    """
+
+    known: dict[str, int] = {}
+
+    def put(self, path: str, data: bytes) -> Operation:
+        """Write a node that may or may not exist."""
+        version = self.known.get(path)
+        return Create(path, data) if version is None else Set(path, data, version)
+
+    def remove(self, path: str) -> Group:
+        """Delete a node, if it exists."""
+        version = self.known.get(path)
+        return () if version is None else (Delete(path, version),)
+
+    def written(self, groups: Iterable[Group]) -> None:
+        """Take note of writes that were made."""
+        known = self.known
+        for group in groups:
+            for operation in group:
+                path = operation.path
+                if isinstance(operation, Set):
+                    if path in known:
+                        known[path] = operation.version + 1
+                elif isinstance(operation, Delete):
+                    known.pop(path, None)
+                elif isinstance(operation, Create) and not is_partition_path(path):
+                    known[path] = 0
+
+
+class Core(msgspec.Struct):
+    """All that decisions look at. Chance is among it, so that tests can do without."""
+
+    state: ClusterState
+    nodes: NodeVersions
+    settings: ControllerSettings
+    config_rules: ConfigRules
+    new_topic_id: Callable[[], UUID]
+    random_below: Callable[[int], int]
+    # The incarnations of brokers that partitions' states already take into account.
+    seen_epochs: dict[int, int] = {}
+
+    def live(self) -> set[int]:
+        """The brokers that are registered."""
+        return set(self.state.brokers)
+
+    def eligible(self) -> set[int]:
+        """The brokers that may be given something to do."""
+        return {id_ for id_, broker in self.state.brokers.items() if not broker.shutting_down}
+
+    def min_isr(self, topic: str) -> int:
+        """The topic's min.insync.replicas."""
+        default = str(self.settings.min_insync_replicas)
+        return int(self.state.topic_setting(topic, "min.insync.replicas", default))
+
+    def unclean_allowed(self, topic: str) -> bool:
+        """The topic's unclean.leader.election.enable."""
+        default = "true" if self.settings.unclean_leader_election_enable else "false"
+        setting = self.state.topic_setting(topic, "unclean.leader.election.enable", default)
+        return setting.strip().lower() == "true"
+
+    def write_partition(
+        self, topic: str, index: int, after: Partition
+    ) -> tuple[Group, PartitionChanged]:
+        """The write and the change that take a partition to its next state."""
+        before = self.state.topics[topic].partitions[index]
+        after = msgspec.structs.replace(after, partition_epoch=before.partition_epoch + 1)
+        data = self.partition_data(after)
+        path = PartitionStateNode.path(topic, index)
+        group: Group
+        if before.is_new:
+            group = (Create(path.removesuffix("/state")), Create(path, data))
+        else:
+            group = (Set(path, data, before.partition_epoch),)
+        return group, PartitionChanged(topic, index, after)
+
+    def partition_data(self, partition: Partition) -> bytes:
+        """What a partition's state node holds."""
+        return PartitionStateNode(
+            controller_epoch=self.state.controller_epoch,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=partition.isr,
+            elr=partition.elr,
+            last_known_elr=partition.last_known_elr,
+        ).encode()
+
+
+class Event(Protocol[A_co]):
+    """Something that happened or was asked for; it knows how it is decided upon."""
+
+    def decide(self, core: Core) -> Decision[A_co]:
+        """Decide, without changing anything."""
+        ...

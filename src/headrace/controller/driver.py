@@ -1,0 +1,400 @@
+"""The controller's rim: takes the seat when it is free, and then does one thing at a time.
+
+Owns the queue, and the only machine that ever writes. Every broker runs a driver; at most one of
+them holds the seat. Rule of order for each event: decide, write under the fence of the controller
+epoch, change the state, tell the listeners, answer the caller. A write that is refused or uncertain
+means that the picture is wrong: everything is read again and the event decided again.
+"""
+
+import asyncio
+import enum
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headrace.controller import seat
+from headrace.controller.brokers import (
+    BrokersSeen,
+    OfflinePartitionsSeen,
+    ShutdownAnswer,
+    ShutdownWanted,
+)
+from headrace.controller.changes import ChangeBatch, ChangeLog
+from headrace.controller.cluster_state import ClusterState
+from headrace.controller.configs import AlterConfigs, ConfigAnswer
+from headrace.controller.core import ConfigRules, ControllerSettings, Core, Event
+from headrace.controller.deletions import DeleteTopics, RemoveReplicas
+from headrace.controller.growth import CreatePartitions
+from headrace.controller.isr import AlterPartition, AlterPartitionAnswer
+from headrace.controller.leaders import ElectLeaders, imbalanced
+from headrace.controller.loading import load, registrations
+from headrace.controller.machine import ControllerMachine
+from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
+from headrace.controller.reassignment import AlterReassignments, PartitionAnswer
+from headrace.controller.topics import CreateTopics, TopicAnswer
+from headrace.coordination.nodes import BrokerNode, ControllerNode, text_of_id
+from headrace.coordination.store import (
+    SessionLost,
+    SessionState,
+    Store,
+    StoreFailed,
+    StoreRefused,
+    WriteUncertain,
+)
+from headrace.errors import HeadraceError
+
+A = TypeVar("A")
+
+Listener = Callable[[ChangeBatch], None]
+
+_log = logging.getLogger(__name__)
+_ATTEMPTS = 10
+_MAX_WAITING = 10_000
+
+
+class NotController(HeadraceError):
+    """This broker does not hold the seat; `controller_id` does, if that is known (else -1)."""
+
+    def __init__(self, controller_id: int) -> None:
+        super().__init__(f"the controller is {controller_id}")
+        self.controller_id = controller_id
+
+
+class _Signal(enum.Enum):
+    BROKERS_CHANGED = enum.auto()
+    SEAT_CHANGED = enum.auto()
+
+
+_Work = tuple[Event[Any], asyncio.Future[Any]] | _Signal
+
+
+class ControllerDriver:
+    """One broker's candidate for the controller's seat.
+
+    `run` does the work until it is cancelled; `ready` returns once it is known who holds the seat
+    and, if it is this broker, every partition has been looked after.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        broker_id: int,
+        *,
+        config_rules: ConfigRules,
+        settings: ControllerSettings | None = None,
+        new_topic_id: Callable[[], uuid.UUID] | None = None,
+        random_below: Callable[[int], int] = random.randrange,
+    ) -> None:
+        self._store = store
+        self._broker_id = broker_id
+        self._config_rules = config_rules
+        self._settings = settings or ControllerSettings()
+        self._new_topic_id = new_topic_id or _random_topic_id
+        self._random_below = random_below
+        self._queue: asyncio.Queue[_Work] = asyncio.Queue()
+        self._signals: set[_Signal] = set()
+        self._listeners: list[Listener] = []
+        self._ready = asyncio.Event()
+        self._published = asyncio.Event()
+        self._mandate: seat.Mandate | None = None
+        self._machine: ControllerMachine | None = None
+        self._change_log = ChangeLog(-1)
+        self.controller_id = -1
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller, ready for requests."""
+        return self._machine is not None
+
+    @property
+    def state(self) -> ClusterState:
+        """The controller's own picture. Raises NotController."""
+        if self._machine is None:
+            raise NotController(self.controller_id)
+        return self._machine.core.state
+
+    async def ready(self) -> None:
+        """Wait until it is known who the controller is."""
+        await self._ready.wait()
+
+    # What can be asked of a controller. Each raises NotController where this broker is not it.
+
+    async def create_topics(self, request: CreateTopics) -> tuple[TopicAnswer, ...]:
+        """CreateTopics."""
+        return await self._ask(request)
+
+    async def delete_topics(self, request: DeleteTopics) -> tuple[TopicAnswer, ...]:
+        """DeleteTopics."""
+        return await self._ask(request)
+
+    async def create_partitions(self, request: CreatePartitions) -> tuple[TopicAnswer, ...]:
+        """CreatePartitions."""
+        return await self._ask(request)
+
+    async def alter_configs(self, request: AlterConfigs) -> tuple[ConfigAnswer, ...]:
+        """AlterConfigs and IncrementalAlterConfigs."""
+        answers = await self._ask(request)
+        edited = {edit.key for wish in request.wishes for edit in wish.edits}
+        if "unclean.leader.election.enable" in edited:
+            await self._ask(OfflinePartitionsSeen())
+        return answers
+
+    async def alter_partition(self, request: AlterPartition) -> AlterPartitionAnswer:
+        """AlterPartition: a leader's proposals of ISRs."""
+        return await self._ask(request)
+
+    async def elect_leaders(self, request: ElectLeaders) -> tuple[PartitionAnswer, ...]:
+        """ElectLeaders."""
+        return await self._ask(request)
+
+    async def balance_leaders(self) -> None:
+        """Give preferred leaders the lead where they can have it (auto.leader.rebalance)."""
+        machine = self._machine
+        if machine is not None and (partitions := imbalanced(machine.core)):
+            await self._ask(ElectLeaders(partitions=partitions))
+
+    async def alter_reassignments(self, request: AlterReassignments) -> tuple[PartitionAnswer, ...]:
+        """AlterPartitionReassignments."""
+        return await self._ask(request)
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
+        """AllocateProducerIds."""
+        return await self._ask(AllocateProducerIds(broker_id=broker_id, broker_epoch=broker_epoch))
+
+    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> ShutdownAnswer:
+        """ControlledShutdown."""
+        return await self._ask(ShutdownWanted(broker_id=broker_id, broker_epoch=broker_epoch))
+
+    async def replicas_removed(self, request: RemoveReplicas) -> None:
+        """A broker has removed what it held of deleted topics."""
+        await self._ask(request)
+
+    # How the changes get to the brokers.
+
+    def listen(self, listener: Listener) -> None:
+        """Hear every batch of changes, in order, before the request behind it is answered.
+
+        The first batch that a listener hears is a snapshot, and so is the first of each seat.
+        """
+        self._listeners.append(listener)
+        if self._machine is not None:
+            listener(self._snapshot())
+
+    async def pull(
+        self, controller_epoch: int, offset: int, *, max_wait_ms: int = 0
+    ) -> ChangeBatch:
+        """The changes from an offset on, for a broker elsewhere; waits a while for the first.
+
+        A reader that is new, or that followed another controller, gets a snapshot.
+        """
+        deadline = asyncio.get_running_loop().time() + max_wait_ms / 1000
+        while True:
+            if self._machine is None:
+                raise NotController(self.controller_id)
+            published = self._published
+            batch = self._change_log.read(controller_epoch, offset)
+            if batch is None:
+                return self._snapshot()
+            if batch.changes:
+                return batch
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await published.wait()
+            except TimeoutError:
+                return batch
+
+    # The work.
+
+    async def run(self) -> None:
+        """Campaign for the seat, hold it, campaign again; until cancelled."""
+        cancel = self._store.on_session(self._heard)
+        try:
+            while True:
+                try:
+                    await self._campaign()
+                    await self._serve()
+                except (SessionLost, WriteUncertain, seat.SeatLost) as loss:
+                    _log.warning("controller %d: %s", self._broker_id, loss)
+                finally:
+                    self._resign()
+        finally:
+            cancel()
+            self._ready.set()  # nobody waits for a driver that has ended
+
+    async def _campaign(self) -> None:
+        while True:
+            now_ms = time.time_ns() // 1_000_000
+            self._mandate = await seat.take(self._store, self._broker_id, now_ms)
+            if self._mandate is not None:
+                return
+            self.controller_id = await seat.holder(self._store)
+            self._ready.set()
+            await seat.wait_until_free(self._store)
+
+    async def _serve(self) -> None:
+        cancels = [
+            await self._store.watch_node(ControllerNode.PATH, self._signal_seat),
+            await self._store.watch_children(BrokerNode.ROOT, self._signal_brokers),
+        ]
+        try:
+            await self._catch_up()
+            self.controller_id = self._broker_id
+            self._ready.set()
+            while True:
+                match await self._queue.get():
+                    case _Signal() as signal:
+                        await self._look(signal)
+                    case (event, future):
+                        await self._answer(event, future)
+        finally:
+            for cancel in cancels:
+                cancel()
+
+    async def _answer(self, event: Event[Any], future: asyncio.Future[Any]) -> None:
+        if future.done():  # whoever asked has gone
+            return
+        try:
+            answer = await self._perform(event)
+        except (SessionLost, WriteUncertain, seat.SeatLost):
+            _settle(future, NotController(-1))
+            raise
+        except StoreFailed as failure:
+            # The store refused as a whole (a full disk, say): nothing was written, we go on.
+            _settle(future, failure)
+        except BaseException:
+            _settle(future, NotController(-1))
+            raise
+        else:
+            if not future.done():
+                future.set_result(answer)
+
+    async def _perform(self, event: Event[A]) -> A:
+        for _ in range(_ATTEMPTS):
+            machine, mandate = self._machine, self._mandate
+            assert machine is not None
+            assert mandate is not None
+            decision = machine.decide(event)
+            try:
+                await seat.write(self._store, mandate, decision.groups)
+            except (StoreRefused, WriteUncertain) as surprise:
+                _log.warning("controller reads everything again: %s", surprise)
+                await self._catch_up()
+                continue
+            if decision.changes:
+                machine.written(event, decision)
+                self._publish(self._change_log.append(decision.changes))
+            return decision.answer
+        raise StoreFailed(f"no peace to decide in: {event!r:.200}")
+
+    async def _catch_up(self) -> None:
+        """Read everything, look after every partition, and tell the listeners all of it."""
+        mandate = self._mandate
+        assert mandate is not None
+        for _ in range(_ATTEMPTS):
+            picture = await load(self._store, self._broker_id, mandate.controller_epoch)
+            for fault in picture.faults:
+                _log.error("controller: %s", fault)
+            machine = ControllerMachine(
+                Core(
+                    state=picture.state,
+                    nodes=picture.nodes,
+                    settings=self._settings,
+                    config_rules=self._config_rules,
+                    new_topic_id=self._new_topic_id,
+                    random_below=self._random_below,
+                    seen_epochs=picture.seen_epochs,
+                )
+            )
+            event = BrokersSeen(registrations=await registrations(self._store))
+            decision = machine.decide(event)
+            try:
+                await seat.write(self._store, mandate, (*picture.leftovers, *decision.groups))
+            except (StoreRefused, WriteUncertain) as surprise:
+                _log.warning("controller reads everything again: %s", surprise)
+                continue
+            machine.core.nodes.written(picture.leftovers)
+            machine.written(event, decision)
+            self._machine = machine
+            # A new log of changes at a later offset: whoever follows the old one gets a snapshot.
+            self._change_log = ChangeLog(
+                mandate.controller_epoch, first_offset=self._change_log.next_offset + 1
+            )
+            self._publish(self._snapshot())
+            return
+        raise StoreFailed("no peace to read in")
+
+    async def _look(self, signal: _Signal) -> None:
+        # Before the reading: a change that comes during it must signal again.
+        self._signals.discard(signal)
+        if signal is _Signal.BROKERS_CHANGED:
+            await self._perform(BrokersSeen(registrations=await registrations(self._store)))
+        elif await seat.holder(self._store) != self._broker_id:
+            raise seat.SeatLost("the seat was given to another")
+
+    def _resign(self) -> None:
+        """Forget everything; whoever waits for an answer hears that we are not the controller."""
+        self._mandate = self._machine = None
+        self.controller_id = -1
+        self._wake_pulls()
+        self._signals.clear()
+        while not self._queue.empty():
+            match self._queue.get_nowait():
+                case (_, future):
+                    _settle(future, NotController(-1))
+
+    async def _ask(self, event: Event[A]) -> A:
+        if self._machine is None:
+            raise NotController(self.controller_id)
+        if self._queue.qsize() >= _MAX_WAITING:
+            raise StoreFailed("too many requests are waiting for the controller")
+        future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait((event, future))
+        return await future
+
+    def _heard(self, state: SessionState) -> None:
+        if state is SessionState.LOST or state is SessionState.CONNECTED:
+            self._signal_seat()
+
+    def _signal_seat(self) -> None:
+        self._signal(_Signal.SEAT_CHANGED)
+
+    def _signal_brokers(self) -> None:
+        self._signal(_Signal.BROKERS_CHANGED)
+
+    def _signal(self, signal: _Signal) -> None:
+        if signal not in self._signals:
+            self._signals.add(signal)
+            self._queue.put_nowait(signal)
+
+    def _snapshot(self) -> ChangeBatch:
+        assert self._mandate is not None
+        return ChangeBatch(
+            self._mandate.controller_epoch,
+            self._change_log.next_offset,
+            tuple(self.state.snapshot()),
+            is_snapshot=True,
+        )
+
+    def _publish(self, batch: ChangeBatch) -> None:
+        for listener in self._listeners:
+            listener(batch)
+        self._wake_pulls()
+
+    def _wake_pulls(self) -> None:
+        self._published.set()
+        self._published = asyncio.Event()
+
+
+def _settle(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _random_topic_id() -> uuid.UUID:
+    # One that starts with a dash would look like an option to the tools.
+    while text_of_id(topic_id := uuid.uuid4()).startswith("-"):
+        pass
+    return topic_id

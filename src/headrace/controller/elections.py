@@ -1,0 +1,129 @@
+"""Who leads a partition. Pure functions on one partition; whoever calls writes the result down.
+
+The order of trust: a living member of the ISR; a living eligible leader replica; the last known
+leader, when neither ISR nor ELR has anyone left (nobody can know more than it does); and, only
+where it is allowed, any living replica, which loses what it does not have. Among equals the
+first in the order of the assignment wins. Every election has a new leader epoch, even when the
+old leader wins it: a restarted leader must not write again under an epoch it already used.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from headrace.controller.values import NO_LEADER, Partition
+
+replace = msgspec.structs.replace
+
+
+def needed_isr(partition: Partition, min_isr: int) -> int:
+    """How many must be in sync before anything is committed."""
+    return min(min_isr, len(partition.replicas))
+
+
+def with_isr(
+    partition: Partition,
+    isr: tuple[int, ...],
+    *,
+    min_isr: int,
+    distrusted: Collection[int] = (),
+) -> Partition:
+    """The partition with another ISR, and the ELR that follows from it.
+
+    Below the minimal ISR nothing is committed, so who leaves then still has all that is: it
+    stays eligible. `distrusted` replicas may have lost data and are not.
+    """
+    if len(isr) >= needed_isr(partition, min_isr):
+        return replace(partition, isr=isr, elr=(), last_known_elr=())
+    elr = tuple(
+        replica
+        for replica in partition.replicas
+        if (replica in partition.isr or replica in partition.elr)
+        and replica not in isr
+        and replica not in distrusted
+    )
+    last_known = partition.last_known_elr
+    if not isr and partition.leader != NO_LEADER:
+        last_known = (partition.leader,)
+    return replace(partition, isr=isr, elr=elr, last_known_elr=last_known)
+
+
+def with_leader(partition: Partition, leader: int, *, min_isr: int) -> Partition:
+    """The partition under a leader that may come from outside its ISR."""
+    elected = replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1)
+    if leader in partition.isr:
+        return elected
+    return with_isr(elected, (leader,), min_isr=min_isr)
+
+
+def without_leader(partition: Partition) -> Partition:
+    """The partition with nobody to lead it."""
+    if partition.leader == NO_LEADER:
+        return partition
+    return replace(partition, leader=NO_LEADER, leader_epoch=partition.leader_epoch + 1)
+
+
+def clean_leader(partition: Partition, candidates: Collection[int]) -> int | None:
+    """The candidate that has everything committed, or None."""
+    for trusted in (partition.isr, partition.elr):
+        for replica in partition.replicas:
+            if replica in trusted and replica in candidates:
+                return replica
+    if not partition.isr and not partition.elr:
+        for replica in partition.last_known_elr:
+            if replica in partition.replicas and replica in candidates:
+                return replica
+    return None
+
+
+def unclean_leader(partition: Partition, candidates: Collection[int]) -> int | None:
+    """Any living replica, or None."""
+    return next((replica for replica in partition.replicas if replica in candidates), None)
+
+
+def elect(
+    partition: Partition, candidates: Collection[int], *, min_isr: int, unclean: bool
+) -> Partition:
+    """Elect a leader among the candidates, or leave the partition without one."""
+    leader = clean_leader(partition, candidates)
+    if leader is not None:
+        return with_leader(partition, leader, min_isr=min_isr)
+    leader = unclean_leader(partition, candidates) if unclean else None
+    if leader is None:
+        return without_leader(partition)
+    # What others had, this leader need not have: nobody else is eligible any more.
+    outset = replace(partition, isr=(), elr=(), last_known_elr=())
+    return with_leader(outset, leader, min_isr=min_isr)
+
+
+def first_leader(partition: Partition, live: Collection[int]) -> Partition:
+    """The state in which a partition starts: every living replica is in sync, for all are empty."""
+    isr = tuple(replica for replica in partition.replicas if replica in live)
+    if not isr:
+        return partition
+    return replace(partition, isr=isr, leader=isr[0], leader_epoch=0)
+
+
+def after_loss(
+    partition: Partition,
+    *,
+    live: Collection[int],
+    candidates: Collection[int],
+    restarted: Collection[int],
+    distrusted: Collection[int],
+    min_isr: int,
+    unclean: bool,
+) -> Partition:
+    """The partition after brokers went away or came back as another incarnation.
+
+    `restarted` brokers are alive, but what they were before is void: they leave the ISR and
+    come back through their leader once they have caught up. Of these, `distrusted` ones did not
+    shut down cleanly. Among the `candidates` for leadership, a restarted one may win too, when
+    nobody who stayed can lead.
+    """
+    steady = tuple(b for b in partition.isr if b in live and b not in restarted)
+    if steady != partition.isr or any(b in distrusted for b in partition.elr):
+        partition = with_isr(partition, steady, min_isr=min_isr, distrusted=distrusted)
+    if partition.leader in steady:
+        return partition
+    return elect(partition, candidates, min_isr=min_isr, unclean=unclean)

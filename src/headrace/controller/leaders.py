@@ -1,0 +1,100 @@
+"""Elections that somebody asks for: of preferred leaders, or unclean ones (ElectLeaders).
+
+Owns when such an election is needed and possible. The preferred leader is the first replica of
+the assignment; giving it the lead spreads leaders as the placement meant it.
+"""
+
+import enum
+
+import msgspec
+
+from headrace.controller.changes import Change
+from headrace.controller.core import Core, Decision, Group
+from headrace.controller.elections import elect, with_leader
+from headrace.controller.reassignment import PartitionAnswer
+from headrace.controller.refusals import Refusal
+from headrace.controller.values import NO_LEADER, Partition
+from headrace.ids import TopicPartition
+from headrace.wire.error_code import ErrorCode
+
+
+class ElectionType(enum.IntEnum):
+    """The numbers are those of ElectLeaders."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
+    """Elections are wanted, for all partitions when none are named."""
+
+    election_type: ElectionType = ElectionType.PREFERRED
+    partitions: tuple[TopicPartition, ...] | None = None
+
+    def decide(self, core: Core) -> Decision[tuple[PartitionAnswer, ...]]:
+        """Elect where it is needed and possible."""
+        everywhere = self.partitions is None
+        wanted = _all_partitions(core) if self.partitions is None else self.partitions
+        answers = []
+        groups: list[Group] = []
+        changes: list[Change] = []
+        for where in dict.fromkeys(wanted):
+            try:
+                after = self._after(core, where)
+            except Refusal as refusal:
+                if everywhere and refusal.code is ErrorCode.ELECTION_NOT_NEEDED:
+                    continue
+                answers.append(
+                    PartitionAnswer(partition=where, error=refusal.code, message=refusal.text)
+                )
+                continue
+            group, change = core.write_partition(where.topic, where.partition, after)
+            groups.append(group)
+            changes.append(change)
+            answers.append(PartitionAnswer(partition=where))
+        return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
+
+    def _after(self, core: Core, where: TopicPartition) -> Partition:
+        if where.topic not in core.state.topics:
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {where.topic}")
+        partition = core.state.partition(*where)
+        if partition is None or partition.is_new:
+            raise Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"No such partition as {where.topic}-{where.partition}",
+            )
+        min_isr = core.min_isr(where.topic)
+        if self.election_type is ElectionType.PREFERRED:
+            preferred = partition.replicas[0]
+            if partition.leader == preferred:
+                raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
+            if preferred not in partition.isr or preferred not in core.eligible():
+                raise Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+            return with_leader(partition, preferred, min_isr=min_isr)
+        if partition.leader != NO_LEADER:
+            raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
+        after = elect(partition, core.eligible(), min_isr=min_isr, unclean=True)
+        if after.leader == NO_LEADER:
+            raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+        return after
+
+
+def _all_partitions(core: Core) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(name, index)
+        for name, topic in core.state.topics.items()
+        for index in range(len(topic.partitions))
+    )
+
+
+def imbalanced(core: Core) -> tuple[TopicPartition, ...]:
+    """The partitions whose preferred leader could lead, but does not."""
+    eligible = core.eligible()
+    return tuple(
+        TopicPartition(name, index)
+        for name, topic in core.state.topics.items()
+        for index, partition in enumerate(topic.partitions)
+        if partition.leader not in (NO_LEADER, partition.replicas[0])
+        and partition.replicas[0] in eligible
+        and partition.replicas[0] in partition.isr
+    )

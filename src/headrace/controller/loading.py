@@ -1,0 +1,226 @@
+"""From nodes to a picture: what a controller starts from when it takes the seat.
+
+Owns how the nodes fit together. What was left unfinished is found here: a partition without state
+comes out as new, and the nodes of a deleted topic come out as leftovers to be removed. A node that
+makes no sense costs the topic it belongs to, and is named; it never stops the controller.
+"""
+
+import logging
+from collections.abc import Mapping
+from uuid import UUID
+
+import msgspec
+
+from headrace.controller.brokers import Registration
+from headrace.controller.changes import (
+    Change,
+    ConfigChanged,
+    ControllerElected,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+)
+from headrace.controller.cluster_state import ClusterState
+from headrace.controller.configs import config_at
+from headrace.controller.core import Group, NodeVersions, is_partition_path
+from headrace.controller.values import Broker, ConfigKind, Endpoint, Partition
+from headrace.coordination.nodes import (
+    BrokerEpochNode,
+    BrokerNode,
+    ConfigNode,
+    DeletedTopicNode,
+    MalformedNode,
+    PartitionStateNode,
+    ProducerIdBlockNode,
+    TopicNode,
+    id_of_text,
+    states_below,
+)
+from headrace.coordination.store import Delete, Node, Store
+
+Tree = Mapping[str, Node]
+
+_log = logging.getLogger(__name__)
+
+
+class Picture(msgspec.Struct):
+    """All that the nodes say."""
+
+    state: ClusterState = msgspec.field(default_factory=ClusterState)
+    nodes: NodeVersions = msgspec.field(default_factory=NodeVersions)
+    seen_epochs: dict[int, int] = {}
+    leftovers: list[Group] = []
+    faults: list[str] = []
+
+
+class Trees(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes that hold data, as far as a controller needs them."""
+
+    topics: Tree
+    configs: Tree
+    epochs: Tree
+    deleted_topics: Tree
+    producer_ids: Node | None
+
+
+async def load(store: Store, broker_id: int, controller_epoch: int) -> Picture:
+    """Read everything but the brokers' registrations."""
+    trees = Trees(
+        topics=await store.get_tree(TopicNode.ROOT, states_below),
+        configs=await store.get_tree(ConfigNode.ROOT),
+        epochs=await store.get_tree(BrokerEpochNode.ROOT),
+        deleted_topics=await store.get_tree(DeletedTopicNode.ROOT),
+        producer_ids=await store.get(ProducerIdBlockNode.PATH),
+    )
+    return picture_of(trees, ControllerElected(broker_id, controller_epoch))
+
+
+def picture_of(trees: Trees, election: ControllerElected) -> Picture:
+    """What the nodes say, put together."""
+    picture = Picture()
+    picture.state.apply(election)
+    _add_deleted_topics(picture, trees.deleted_topics)
+    _add_configs(picture, trees.configs)
+    _add_topics(picture, trees.topics)
+    _add_epochs(picture, trees.epochs)
+    block = trees.producer_ids
+    if block is not None:
+        picture.nodes.known[ProducerIdBlockNode.PATH] = block.version
+        next_id = ProducerIdBlockNode.decode(block.data).next_start
+        picture.state.apply(ProducerIdsAllocated(next_id))
+    return picture
+
+
+async def registrations(store: Store) -> dict[int, Registration]:
+    """The brokers that are registered now."""
+    found = {}
+    for path, node in (await store.get_tree(BrokerNode.ROOT)).items():
+        try:
+            broker_id = int(path.rpartition("/")[2])
+            registered = BrokerNode.decode(broker_id, node.data)
+            endpoints = endpoints_of(registered)
+        except (MalformedNode, ValueError) as error:
+            _log.error("a registration makes no sense and is left out: %s: %s", path, error)
+            continue
+        found[broker_id] = Registration(
+            broker=Broker(broker_id, node.created_txn, endpoints, registered.rack),
+            previous_epoch=registered.previous_broker_epoch,
+        )
+    return found
+
+
+def endpoints_of(node: BrokerNode) -> tuple[Endpoint, ...]:
+    """A registration's endpoints, taken apart."""
+    endpoints = []
+    for text in node.endpoints:
+        listener, _, address = text.partition("://")
+        host, _, port = address.rpartition(":")
+        protocol = node.listener_security_protocol_map.get(listener, listener)
+        endpoints.append(Endpoint(listener, host.strip("[]"), int(port), protocol))
+    return tuple(endpoints)
+
+
+def endpoint_text(endpoint: Endpoint) -> str:
+    """An endpoint as a registration has it."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"
+
+
+def _add_deleted_topics(picture: Picture, tree: Tree) -> None:
+    for path, node in tree.items():
+        try:
+            deleted = DeletedTopicNode.decode(path, node.data)
+            topic_id = id_of_text(path.rpartition("/")[2])
+        except (MalformedNode, ValueError) as error:
+            picture.faults.append(f"{path}: {error}")
+            continue
+        picture.nodes.known[path] = node.version
+        picture.state.apply(TopicDeleted(deleted.name, topic_id, deleted.pending))
+
+
+def _add_configs(picture: Picture, tree: Tree) -> None:
+    for path, node in tree.items():
+        resource = config_at(path)
+        if resource is None:
+            continue
+        picture.nodes.known[path] = node.version
+        try:
+            values = ConfigNode.decode(path, node.data).config
+        except MalformedNode as error:
+            picture.faults.append(str(error))
+            continue
+        picture.state.apply(ConfigChanged(*resource, values))
+
+
+def _add_epochs(picture: Picture, tree: Tree) -> None:
+    for path, node in tree.items():
+        broker_id = int(path.rpartition("/")[2])
+        picture.nodes.known[path] = node.version
+        try:
+            picture.seen_epochs[broker_id] = BrokerEpochNode.decode(broker_id, node.data).epoch
+        except MalformedNode as error:
+            picture.faults.append(str(error))
+
+
+def _add_topics(picture: Picture, tree: Tree) -> None:
+    for path, node in tree.items():
+        if is_partition_path(path):
+            continue
+        name = path.removeprefix(TopicNode.ROOT + "/")
+        picture.nodes.known[path] = node.version
+        try:
+            topic = TopicNode.decode(name, node.data)
+            topic_id = id_of_text(topic.topic_id)
+            if topic_id in picture.state.deleted_topics:
+                picture.leftovers.extend(_leftovers(picture, name, topic, tree))
+                picture.state.apply(ConfigChanged(ConfigKind.TOPIC, name, {}))
+                continue
+            change = _topic(name, topic_id, topic, tree)
+        except (MalformedNode, ValueError) as error:
+            picture.faults.append(f"topic {name} is left out: {error}")
+            continue
+        picture.state.apply(change)
+
+
+def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
+    partitions = []
+    for index in range(len(topic.partitions)):
+        path = PartitionStateNode.path(name, index)
+        node = tree.get(path)
+        adding = topic.adding_replicas.get(index, ())
+        removing = topic.removing_replicas.get(index, ())
+        if node is None:
+            partitions.append(Partition(topic.partitions[index], adding=adding, removing=removing))
+            continue
+        state = PartitionStateNode.decode(path, node.data)
+        partitions.append(
+            Partition(
+                topic.partitions[index],
+                state.isr,
+                state.leader,
+                state.leader_epoch,
+                node.version,
+                adding,
+                removing,
+                state.elr,
+                state.last_known_elr,
+            )
+        )
+    return TopicCreated(name, topic_id, tuple(partitions))
+
+
+def _leftovers(picture: Picture, name: str, topic: TopicNode, tree: Tree) -> list[Group]:
+    """What a deletion that was interrupted still has to remove."""
+    groups: list[Group] = []
+    for index in range(len(topic.partitions)):
+        path = PartitionStateNode.path(name, index)
+        if path in tree:
+            groups.append((Delete(path), Delete(path.removesuffix("/state"))))
+    groups.append(
+        (
+            Delete(PartitionStateNode.folder(name)),
+            *picture.nodes.remove(ConfigNode.path("topics", name)),
+            Delete(TopicNode.path(name)),
+        )
+    )
+    return groups

@@ -1,0 +1,177 @@
+"""Moving replicas to other brokers, step by step (KIP-455).
+
+Owns the steps. While a partition moves, its replicas are the wanted ones and the leaving ones
+together; it arrives when all that were added are in sync, and then the leaving ones go, in the
+same write as the leadership if that has to move too. A move can be taken back until then.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from headrace.controller.assignments import check_assignment
+from headrace.controller.changes import Change, PartitionChanged
+from headrace.controller.core import Core, Decision, Group
+from headrace.controller.elections import clean_leader, with_isr, with_leader
+from headrace.controller.growth import topic_node
+from headrace.controller.refusals import Refusal
+from headrace.controller.values import NO_LEADER, Partition
+from headrace.coordination.nodes import TopicNode
+from headrace.ids import TopicPartition
+from headrace.wire.error_code import ErrorCode
+
+replace = msgspec.structs.replace
+
+
+class PartitionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one partition of a request."""
+
+    partition: TopicPartition
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
+    """Some partitions shall move; None takes a move back."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    allow_factor_change: bool = True
+
+    def decide(self, core: Core) -> Decision[tuple[PartitionAnswer, ...]]:
+        """Start or take back what can be; each partition stands for itself."""
+        answers = []
+        moved: dict[str, dict[int, Partition]] = {}
+        for where, target in self.targets.items():
+            try:
+                after = self._after(core, where, target)
+            except Refusal as refusal:
+                answers.append(
+                    PartitionAnswer(partition=where, error=refusal.code, message=refusal.text)
+                )
+                continue
+            answers.append(PartitionAnswer(partition=where))
+            if after != core.state.partition(*where):
+                moved.setdefault(where.topic, {})[where.partition] = after
+        groups: list[Group] = []
+        changes: list[Change] = []
+        for topic, partitions in moved.items():
+            group, topic_changes = write_assignment(core, topic, partitions)
+            groups.append(group)
+            changes += topic_changes
+        return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
+
+    def _after(
+        self, core: Core, where: TopicPartition, target: tuple[int, ...] | None
+    ) -> Partition:
+        if where.topic not in core.state.topics:
+            raise Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Unable to find a topic named {where.topic}.",
+            )
+        partition = core.state.partition(*where)
+        if partition is None or partition.is_new:
+            topic_id = core.state.topics[where.topic].topic_id
+            raise Refusal(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"Unable to find partition {topic_id}:{where.partition}.",
+            )
+        min_isr = core.min_isr(where.topic)
+        if target is None:
+            if not partition.is_reassigning:
+                raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+            return _taken_back(partition, core, where, min_isr)
+        check_assignment(core, target)
+        if not self.allow_factor_change and len(target) != len(partition.target_replicas):
+            raise Refusal(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {len(partition.target_replicas)} to "
+                f"{len(target)}",
+            )
+        moving = _led(_under_way(partition, target), core, where, min_isr)
+        return arrived(moving, core.eligible(), min_isr=min_isr)
+
+
+def _under_way(partition: Partition, target: tuple[int, ...]) -> Partition:
+    """The partition on its way from where it was before any move to the target."""
+    settled = [broker for broker in partition.replicas if broker not in partition.adding]
+    leaving = tuple(broker for broker in settled if broker not in target)
+    # What an earlier, abandoned move was adding goes at once.
+    return replace(
+        partition,
+        replicas=target + leaving,
+        adding=tuple(broker for broker in target if broker not in settled),
+        removing=leaving,
+        isr=tuple(b for b in partition.isr if b in target or b in leaving),
+        elr=tuple(b for b in partition.elr if b in target or b in leaving),
+    )
+
+
+def arrived(partition: Partition, eligible: set[int], *, min_isr: int) -> Partition:
+    """The partition at its target if all that were added are in sync; else as it is."""
+    if not partition.is_reassigning:
+        return partition
+    target = partition.target_replicas
+    isr = tuple(broker for broker in partition.isr if broker in target)
+    if not isr or not set(partition.adding) <= set(isr):
+        return partition
+    leader = partition.leader
+    if leader not in isr:
+        heir = next((b for b in target if b in isr and b in eligible), None)
+        if heir is None:
+            return partition
+        leader = heir
+    there = replace(
+        partition,
+        replicas=target,
+        adding=(),
+        removing=(),
+        elr=tuple(broker for broker in partition.elr if broker in target),
+    )
+    there = with_isr(there, isr, min_isr=min_isr)
+    return there if leader == partition.leader else with_leader(there, leader, min_isr=min_isr)
+
+
+def _taken_back(partition: Partition, core: Core, where: TopicPartition, min_isr: int) -> Partition:
+    """The partition where it was before the move."""
+    settled = tuple(broker for broker in partition.replicas if broker not in partition.adding)
+    back = replace(
+        partition,
+        replicas=settled,
+        adding=(),
+        removing=(),
+        isr=tuple(broker for broker in partition.isr if broker in settled),
+        elr=tuple(broker for broker in partition.elr if broker in settled),
+    )
+    return _led(back, core, where, min_isr)
+
+
+def _led(partition: Partition, core: Core, where: TopicPartition, min_isr: int) -> Partition:
+    """The partition under another leader, if its own is not among its replicas any more."""
+    if partition.leader in partition.replicas or partition.leader == NO_LEADER:
+        return partition
+    heir = clean_leader(partition, core.eligible())
+    if heir is None:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
+            "would require an unclean leader election.",
+        )
+    return with_leader(partition, heir, min_isr=min_isr)
+
+
+def write_assignment(
+    core: Core, topic: str, after: Mapping[int, Partition]
+) -> tuple[Group, list[PartitionChanged]]:
+    """The topic's node and the partitions' states, in one write."""
+    known = core.state.topics[topic]
+    changed: Sequence[Partition] = [
+        after.get(index, partition) for index, partition in enumerate(known.partitions)
+    ]
+    node = topic_node(known.topic_id, changed)
+    operations = [core.nodes.put(TopicNode.path(topic), node.encode())]
+    changes = []
+    for index, partition in after.items():
+        group, change = core.write_partition(topic, index, partition)
+        operations += group
+        changes.append(change)
+    return tuple(operations), changes

@@ -1,0 +1,108 @@
+"""The controller's seat: who holds it, how it is taken, and how its writes are fenced.
+
+A rim over the store. Taking the seat and raising the controller epoch is one write. Every later
+write of the holder is conditional on the epoch's node, so that a holder that lost the seat without
+knowing it can write nothing any more.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from headrace.controller.core import Group
+from headrace.coordination.nodes import ControllerEpochNode, ControllerNode
+from headrace.coordination.store import (
+    BadVersion,
+    Check,
+    Create,
+    NodeExists,
+    NoNode,
+    Operation,
+    Set,
+    Store,
+    StoreFailed,
+    WriteUncertain,
+    weight,
+)
+
+
+class SeatLost(StoreFailed):
+    """Another controller has been elected."""
+
+
+class Mandate(msgspec.Struct, frozen=True):
+    """The right to write, of one controller epoch."""
+
+    controller_epoch: int
+    fence: Check
+
+
+async def holder(store: Store) -> int:
+    """The broker that holds the seat, or -1."""
+    node = await store.get(ControllerNode.PATH)
+    return -1 if node is None else ControllerNode.decode(node.data).brokerid
+
+
+async def take(store: Store, broker_id: int, now_ms: int) -> Mandate | None:
+    """Take the seat if it is free; None if it is not."""
+    node = await store.get(ControllerEpochNode.PATH)
+    if node is None:
+        raise StoreFailed(f"{ControllerEpochNode.PATH} is missing: was the tree prepared?")
+    epoch = ControllerEpochNode.decode(node.data) + 1
+    mandate = Mandate(epoch, Check(ControllerEpochNode.PATH, node.version + 1))
+    claim = ControllerNode(broker_id, str(now_ms)).encode()
+    try:
+        await store.multi(
+            [
+                Create(ControllerNode.PATH, claim, ephemeral=True),
+                Set(ControllerEpochNode.PATH, ControllerEpochNode.encode(epoch), node.version),
+            ]
+        )
+    except (NodeExists, BadVersion):
+        return None
+    except WriteUncertain:
+        # The claim carries our words and our time: if it is there, the answer was lost, not the seat.
+        seat = await store.get(ControllerNode.PATH)
+        return mandate if seat is not None and seat.data == claim else None
+    return mandate
+
+
+async def wait_until_free(store: Store) -> None:
+    """Return when nobody holds the seat."""
+    changed = asyncio.Event()
+    cancel = await store.watch_node(ControllerNode.PATH, changed.set)
+    try:
+        while await store.get(ControllerNode.PATH) is not None:
+            await changed.wait()
+            changed.clear()
+    finally:
+        cancel()
+
+
+async def write(store: Store, mandate: Mandate, groups: Sequence[Group]) -> None:
+    """Write groups in order, as many at a time as the store takes. Raises SeatLost."""
+    for operations in batches(groups, store.max_multi_bytes):
+        try:
+            await store.multi([mandate.fence, *operations])
+        except (BadVersion, NoNode) as refusal:
+            if refusal.path == mandate.fence.path:
+                raise SeatLost(f"controller epoch {mandate.controller_epoch} is over") from refusal
+            raise
+
+
+def batches(groups: Sequence[Group], limit_bytes: int | None) -> list[list[Operation]]:
+    """The groups' operations in runs that weigh no more than the limit; no group is torn."""
+    runs: list[list[Operation]] = []
+    run: list[Operation] = []
+    run_bytes = 0
+    for group in groups:
+        group_bytes = sum(map(weight, group)) if limit_bytes is not None else 0
+        if run and limit_bytes is not None and run_bytes + group_bytes > limit_bytes:
+            runs.append(run)
+            run, run_bytes = [], 0
+        run.extend(group)
+        run_bytes += group_bytes
+    if run:
+        runs.append(run)
+    return runs

@@ -1,0 +1,85 @@
+"""The values a cluster is made of: brokers, partitions, configs.
+
+All immutable; a change replaces the value. They are msgspec structs because ten thousand
+partitions are read at start, and because the same values travel to the brokers as JSON.
+"""
+
+import enum
+
+import msgspec
+
+NO_LEADER = -1
+# The partition epoch of a partition whose topic is created, but whose state is not written yet.
+NEW_PARTITION = -1
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where one listener of a broker can be reached."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """A registered broker. `epoch` tells its incarnations apart, later ones are greater."""
+
+    broker_id: int
+    epoch: int
+    endpoints: tuple[Endpoint, ...] = ()
+    rack: str | None = None
+    shutting_down: bool = False
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """The endpoint of a listener."""
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return None
+
+
+class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A partition. Of the replicas, `adding` are to come and `removing` are to go (KIP-455).
+
+    `elr` are replicas out of the ISR that still have everything committed, because nothing could
+    be committed since they left; `last_known_elr` is who led when the ISR became empty (KIP-966).
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...] = ()
+    leader: int = NO_LEADER
+    leader_epoch: int = -1
+    partition_epoch: int = NEW_PARTITION
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether its state was never written."""
+        return self.partition_epoch == NEW_PARTITION
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are on their way in or out."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """The replicas once the reassignment under way is done."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+
+class ConfigKind(enum.IntEnum):
+    """What a config belongs to; the numbers are those of the wire's resource types."""
+
+    TOPIC = 2
+    BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+# The name of a broker config that holds for all brokers.
+ALL_BROKERS = ""

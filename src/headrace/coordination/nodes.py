@@ -1,0 +1,308 @@
+"""What stands at which path: one class per kind of node, each with `path`, `encode`, `decode`.
+
+Owns the layout, which is that of Kafka with ZooKeeper wherever Kafka has such a node (see
+docs/formats/znodes.md). Must not know who reads or writes. A node's JSON carries its format's
+number as "version"; a number we do not know is refused, never guessed at.
+"""
+
+import base64
+from typing import Any, ClassVar, Self, TypeVar
+from urllib.parse import quote, unquote
+from uuid import UUID
+
+import msgspec
+
+from headrace.errors import HeadraceError
+
+T = TypeVar("T")
+
+DEFAULT_BROKER = "<default>"
+
+# Every node that others hang from, parents first. `membership.prepare` creates them.
+ROOTS = (
+    "/admin",
+    "/admin/deleted_topics",
+    "/brokers",
+    "/brokers/epochs",
+    "/brokers/ids",
+    "/brokers/topics",
+    "/cluster",
+    "/config",
+    "/config/brokers",
+    "/config/client-metrics",
+    "/config/clients",
+    "/config/groups",
+    "/config/topics",
+    "/config/users",
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class MalformedNode(HeadraceError):
+    """A node holds what its path does not allow; the text names the path and the fault."""
+
+
+def _decode(decoder: "msgspec.json.Decoder[T]", path: str, data: bytes) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise MalformedNode(f"{path}: {error}") from error
+
+
+def text_of_id(identifier: UUID) -> str:
+    """An id as Kafka writes it: base64 for addresses, without padding."""
+    return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
+
+
+def id_of_text(text: str) -> UUID:
+    """The id that `text_of_id` wrote. Raises ValueError."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version", tag=5):
+    """A living broker. Ephemeral; `created_txn` of the node is the broker's epoch."""
+
+    ROOT: ClassVar[str] = "/brokers/ids"
+
+    listener_security_protocol_map: dict[str, str]
+    endpoints: tuple[str, ...]
+    host: str | None
+    port: int
+    jmx_port: int = -1
+    timestamp: str
+    rack: str | None = None
+    features: dict[str, Any] = {}
+    # The epoch of the incarnation that this one follows after a clean shutdown, else -1.
+    previous_broker_epoch: int = -1
+
+    @staticmethod
+    def path(broker_id: int) -> str:
+        return f"/brokers/ids/{broker_id}"
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> "BrokerNode":
+        return _decode(_BROKER, cls.path(broker_id), data)
+
+
+class BrokerEpochNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
+    """The last incarnation of a broker that a controller has taken into account."""
+
+    ROOT: ClassVar[str] = "/brokers/epochs"
+
+    epoch: int
+
+    @staticmethod
+    def path(broker_id: int) -> str:
+        return f"/brokers/epochs/{broker_id}"
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> "BrokerEpochNode":
+        return _decode(_BROKER_EPOCH, cls.path(broker_id), data)
+
+
+class ControllerNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
+    """The seat of the controller. Ephemeral."""
+
+    PATH: ClassVar[str] = "/controller"
+
+    brokerid: int
+    timestamp: str
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "ControllerNode":
+        return _decode(_CONTROLLER, cls.PATH, data)
+
+
+class ControllerEpochNode:
+    """How many controllers there have been: a bare number. Its version fences their writes."""
+
+    PATH: ClassVar[str] = "/controller_epoch"
+
+    @staticmethod
+    def encode(epoch: int) -> bytes:
+        return b"%d" % epoch
+
+    @classmethod
+    def decode(cls, data: bytes) -> int:
+        if not data.isdigit():
+            raise MalformedNode(f"{cls.PATH}: {data!r} is not a number")
+        return int(data)
+
+
+class ClusterIdNode(msgspec.Struct, frozen=True, tag_field="version", tag="1"):
+    """The name that tells this cluster from others."""
+
+    PATH: ClassVar[str] = "/cluster/id"
+
+    id: str
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "ClusterIdNode":
+        return _decode(_CLUSTER_ID, cls.PATH, data)
+
+
+class TopicNode(msgspec.Struct, frozen=True, tag_field="version", tag=3):
+    """A topic: its id, and which brokers hold which partition. Its creation creates the topic."""
+
+    ROOT: ClassVar[str] = "/brokers/topics"
+
+    topic_id: str
+    partitions: dict[int, tuple[int, ...]]
+    adding_replicas: dict[int, tuple[int, ...]] = {}
+    removing_replicas: dict[int, tuple[int, ...]] = {}
+
+    @staticmethod
+    def path(topic: str) -> str:
+        return f"/brokers/topics/{topic}"
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, topic: str, data: bytes) -> "TopicNode":
+        node = _decode(_TOPIC, cls.path(topic), data)
+        if sorted(node.partitions) != list(range(len(node.partitions))):
+            raise MalformedNode(
+                f"{cls.path(topic)}: partitions are not numbered from 0 without gap"
+            )
+        return node
+
+
+def states_below(path: str, data: bytes) -> list[str] | None:
+    """The paths of the states of a topic's partitions (a `Shortcut`), as far as its node tells."""
+    topic = path.removeprefix(TopicNode.ROOT + "/")
+    try:
+        count = len(TopicNode.decode(topic, data).partitions)
+    except MalformedNode:
+        return None
+    return [PartitionStateNode.path(topic, index) for index in range(count)]
+
+
+class PartitionStateNode(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag_field="version",
+    tag=1,
+):
+    """Who leads a partition since which epoch, and who is in sync. Its version: partition epoch."""
+
+    controller_epoch: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    @staticmethod
+    def folder(topic: str) -> str:
+        return f"/brokers/topics/{topic}/partitions"
+
+    @staticmethod
+    def path(topic: str, partition: int) -> str:
+        return f"/brokers/topics/{topic}/partitions/{partition}/state"
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> "PartitionStateNode":
+        return _decode(_PARTITION_STATE, path, data)
+
+
+class ConfigNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
+    """The settings given to one topic, broker, group, client or user."""
+
+    ROOT: ClassVar[str] = "/config"
+
+    config: dict[str, str]
+
+    @staticmethod
+    def path(folder: str, name: str) -> str:
+        """`folder` is one of /config's children; a name is written as in an address."""
+        return f"/config/{folder}/{name if name == DEFAULT_BROKER else quote(name, safe='')}"
+
+    @staticmethod
+    def split(path: str) -> tuple[str, str]:
+        """The folder and the name that `path` was made of."""
+        folder, _, name = path.removeprefix("/config/").partition("/")
+        return folder, unquote(name)
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> "ConfigNode":
+        return _decode(_CONFIG, path, data)
+
+
+class DeletedTopicNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
+    """A deleted topic of which some brokers, perhaps away, still have to remove their replicas."""
+
+    ROOT: ClassVar[str] = "/admin/deleted_topics"
+
+    name: str
+    pending: tuple[int, ...]
+
+    @staticmethod
+    def path(topic_id: UUID) -> str:
+        return f"/admin/deleted_topics/{text_of_id(topic_id)}"
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> "DeletedTopicNode":
+        return _decode(_DELETED_TOPIC, path, data)
+
+
+class ProducerIdBlockNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
+    """The block of producer ids given out last. Numbers as text, as Kafka has them."""
+
+    PATH: ClassVar[str] = "/latest_producer_id_block"
+
+    broker: int
+    block_start: str
+    block_end: str  # inclusive
+
+    @classmethod
+    def of(cls, broker: int, start: int, length: int) -> Self:
+        return cls(broker, str(start), str(start + length - 1))
+
+    @property
+    def next_start(self) -> int:
+        """Where the next block starts."""
+        return int(self.block_end) + 1
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "ProducerIdBlockNode":
+        return _decode(_PRODUCER_ID_BLOCK, cls.PATH, data)
+
+
+_BROKER = msgspec.json.Decoder(BrokerNode)
+_BROKER_EPOCH = msgspec.json.Decoder(BrokerEpochNode)
+_CONTROLLER = msgspec.json.Decoder(ControllerNode)
+_CLUSTER_ID = msgspec.json.Decoder(ClusterIdNode)
+_TOPIC = msgspec.json.Decoder(TopicNode)
+_PARTITION_STATE = msgspec.json.Decoder(PartitionStateNode)
+_CONFIG = msgspec.json.Decoder(ConfigNode)
+_DELETED_TOPIC = msgspec.json.Decoder(DeletedTopicNode)
+_PRODUCER_ID_BLOCK = msgspec.json.Decoder(ProducerIdBlockNode)

@@ -1,0 +1,369 @@
+"""The store of a cluster: a real ZooKeeper ensemble (3.5 or later), through kazoo.
+
+Owns the session. Must not know what the nodes mean. kazoo brings threads; they end here: its
+results and events are handed to the event loop, and nothing else of ours runs on its threads
+(`get_tree` apart, which reads on a thread of its own). kazoo is imported when a session opens.
+
+Reads survive a broken connection: they wait and ask again. Writes do not, for they may have
+happened. Between SUSPENDED and the moment when the servers may end the session lies at least a
+third of the session timeout, because kazoo gives a silent server up after two thirds; OVERDUE is
+reported before that third is over, so that a broker can stop acting on its rights in time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from headrace.coordination.store import (
+    ANY_VERSION,
+    BadVersion,
+    Cancel,
+    Check,
+    Create,
+    Delete,
+    NoChildrenForEphemerals,
+    Node,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    OnChange,
+    OnSession,
+    Operation,
+    SessionLost,
+    SessionState,
+    Set,
+    Shortcut,
+    StoreFailed,
+    StoreRefused,
+    WriteUncertain,
+    add_watch,
+    parent_of,
+)
+from headrace.coordination.zookeeper_tree import read_tree
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient, Watch
+    from kazoo.interfaces import IAsyncResult
+    from kazoo.protocol.states import WatchedEvent
+
+T = TypeVar("T")
+
+# ZooKeeper refuses packets of 1 MiB (jute.maxbuffer); half of it leaves room for our estimate.
+_MAX_MULTI_BYTES = 512 * 1024
+_OVERDUE_AFTER = 0.25  # of the session timeout, counted from SUSPENDED
+
+
+class ZooKeeperStore:
+    """A `Store` on an ensemble named as in `zookeeper.connect`: host:port,host:port/chroot."""
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        connection_timeout_ms: int = 18_000,
+    ) -> None:
+        self._connect = connect
+        self._session_timeout_s = session_timeout_ms / 1000
+        self._connection_timeout_s = connection_timeout_ms / 1000
+        self._kazoo: KazooClient | None = None
+        self._session_state = SessionState.LOST
+        self._session_watches: list[OnSession] = []
+        self._connected = asyncio.Event()
+        self._overdue: asyncio.TimerHandle | None = None
+        self._watch_tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def session_state(self) -> SessionState:
+        """The state last reported."""
+        return self._session_state
+
+    @property
+    def max_multi_bytes(self) -> int | None:
+        """Half of what a ZooKeeper takes unless configured otherwise."""
+        return _MAX_MULTI_BYTES
+
+    async def open(self) -> None:
+        """Connect and create the chroot. Raises StoreFailed."""
+        from kazoo.client import KazooClient
+
+        assert self._kazoo is None, "opened twice"
+        loop = asyncio.get_running_loop()
+        client = KazooClient(
+            self._connect,
+            timeout=self._session_timeout_s,
+            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 1.0},
+        )
+
+        def listen(state: str) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._heard, state)
+
+        client.add_listener(listen)
+        try:
+            await asyncio.to_thread(_start, client, self._connect, self._connection_timeout_s)
+        except Exception as error:
+            await asyncio.to_thread(_stop, client)
+            raise StoreFailed(f"no ZooKeeper answers at {self._connect}: {error}") from error
+        self._kazoo = client
+        await self._connected.wait()
+
+    async def close(self) -> None:
+        """End the session."""
+        client, self._kazoo = self._kazoo, None
+        if client is None:
+            return
+        self._session_watches.clear()
+        tasks = tuple(self._watch_tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(_stop, client)
+        self._stop_timer()
+        self._session_state = SessionState.LOST
+
+    async def get(self, path: str) -> Node | None:
+        """Read a node."""
+        client = self._client
+        try:
+            data, stat = await self._read(lambda: client.get_async(path), path)
+        except NoNode:
+            return None
+        return Node(data, stat.version, stat.czxid)
+
+    async def get_tree(self, path: str, shortcut: Shortcut | None = None) -> dict[str, Node]:
+        """Read every node below `path` that holds data."""
+        client = self._client
+        return await self._until_connected(
+            lambda: asyncio.to_thread(read_tree, client, path, shortcut), path
+        )
+
+    async def children(self, path: str) -> list[str]:
+        """The names of a node's children, sorted."""
+        client = self._client
+        names = await self._read(lambda: client.get_children_async(path), path)
+        return sorted(names)
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, parents: bool = False
+    ) -> Node:
+        """Create a node, if asked with its missing parents."""
+        result = self._client.create_async(
+            path, data, ephemeral=ephemeral, makepath=parents, include_data=True
+        )
+        try:
+            _, stat = await self._write(result, path)
+        except StoreRefused as refusal:
+            raise _of_creation(refusal, path) from None
+        return Node(data, stat.version, stat.czxid)
+
+    async def set(self, path: str, data: bytes, *, version: int) -> int:
+        """Replace a node's data and return its new version."""
+        return (await self._write(self._client.set_async(path, data, version), path)).version
+
+    async def delete(self, path: str, *, version: int = ANY_VERSION) -> None:
+        """Delete a node."""
+        await self._write(self._client.delete_async(path, version), path)
+
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        """Do all of it in one transaction, or nothing."""
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path, data, ephemeral):
+                    transaction.create(path, data, ephemeral=ephemeral)
+                case Set(path, data, version):
+                    transaction.set_data(path, data, version)
+                case Delete(path, version):
+                    transaction.delete(path, version)
+                case Check(path, version):
+                    transaction.check(path, version)
+        results = await self._write(transaction.commit_async(), "multi")
+        for operation, result in zip(operations, results, strict=False):
+            if isinstance(result, Exception) and not _is_consequence(result):
+                error = _translated(result, operation.path)
+                is_creation = isinstance(operation, Create)
+                raise _of_creation(error, operation.path) if is_creation else error
+
+    async def watch_node(self, path: str, on_change: OnChange) -> Cancel:
+        """Call back when the node is created, set or deleted."""
+        client = self._client
+        return await self._watch(lambda watch: client.exists_async(path, watch), path, on_change)
+
+    async def watch_children(self, path: str, on_change: OnChange) -> Cancel:
+        """Call back when the node gains or loses a child."""
+        client = self._client
+        return await self._watch(
+            lambda watch: client.get_children_async(path, watch), path, on_change
+        )
+
+    def on_session(self, callback: OnSession) -> Cancel:
+        """Call back with every change of the session's state."""
+        return add_watch(self._session_watches, callback)
+
+    @property
+    def _client(self) -> "KazooClient":
+        if self._kazoo is None:
+            raise StoreFailed("the store is not open")
+        return self._kazoo
+
+    async def _read(self, ask: "Callable[[], IAsyncResult[T]]", path: str) -> T:
+        return await self._until_connected(lambda: _outcome(ask()), path)
+
+    async def _until_connected(self, ask: Callable[[], Awaitable[T]], path: str) -> T:
+        while True:
+            try:
+                return await ask()
+            except Exception as error:
+                failure = _translated(error, path)
+                if self._kazoo is None or not isinstance(failure, (WriteUncertain, SessionLost)):
+                    raise failure from error
+            # kazoo reports its state a moment after it has failed the calls under way.
+            await asyncio.sleep(0.01)
+            await self._connected.wait()
+
+    async def _write(self, result: "IAsyncResult[T]", path: str) -> T:
+        try:
+            return await _outcome(result)
+        except Exception as error:
+            raise _translated(error, path) from error
+
+    async def _watch(
+        self, ask: "Callable[[Watch], IAsyncResult[object]]", path: str, on_change: OnChange
+    ) -> Cancel:
+        loop = asyncio.get_running_loop()
+        fired = asyncio.Event()
+
+        def watch(_: "WatchedEvent") -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(fired.set)
+
+        async def follow() -> None:
+            # A watch of ZooKeeper fires once. It is set again before anyone reads, so that no
+            # change falls between the reading and the watch.
+            while True:
+                await fired.wait()
+                fired.clear()
+                try:
+                    await self._read(lambda: ask(watch), path)
+                except NoNode:
+                    on_change()
+                    return
+                on_change()
+
+        await self._read(lambda: ask(watch), path)
+        task = loop.create_task(follow())
+        self._watch_tasks.add(task)
+        task.add_done_callback(self._watch_tasks.discard)
+
+        def cancel() -> None:
+            task.cancel()
+
+        return cancel
+
+    def _heard(self, state: str) -> None:
+        from kazoo.protocol.states import KazooState
+
+        self._stop_timer()
+        if state == KazooState.CONNECTED:
+            self._connected.set()
+            self._report(SessionState.CONNECTED)
+        elif state == KazooState.LOST:
+            self._connected.clear()
+            self._report(SessionState.LOST)
+        else:
+            self._connected.clear()
+            self._report(SessionState.SUSPENDED)
+            self._overdue = asyncio.get_running_loop().call_later(
+                self._session_timeout_s * _OVERDUE_AFTER, self._report, SessionState.OVERDUE
+            )
+
+    def _report(self, state: SessionState) -> None:
+        self._session_state = state
+        for callback in tuple(self._session_watches):
+            callback(state)
+
+    def _stop_timer(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+
+async def _outcome(result: "IAsyncResult[T]") -> T:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def finished(_: "IAsyncResult[object]") -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(wake)
+
+    result.rawlink(finished)
+    await done
+    return result.get()
+
+
+def _start(client: "KazooClient", connect: str, timeout_s: float) -> None:
+    _connect(client, timeout_s)
+    if client.exists_async("/").get() is None:
+        from kazoo.client import KazooClient
+
+        # A client cannot create the parents of its own chroot.
+        hosts, _, chroot = connect.partition("/")
+        outside = KazooClient(hosts)
+        try:
+            _connect(outside, timeout_s)
+            outside.ensure_path("/" + chroot)
+        finally:
+            _stop(outside)
+
+
+def _connect(client: "KazooClient", timeout_s: float) -> None:
+    # Not `start`, which warns about a missing chroot.
+    if not client.start_async().wait(timeout_s):
+        raise TimeoutError(f"no answer within {timeout_s:g} s")
+
+
+def _stop(client: "KazooClient") -> None:
+    client.stop()
+    client.close()
+
+
+def _is_consequence(error: Exception) -> bool:
+    """Whether an operation of a multi failed only because another did."""
+    from kazoo.exceptions import RolledBackError, RuntimeInconsistency
+
+    return isinstance(error, (RolledBackError, RuntimeInconsistency))
+
+
+def _translated(error: Exception, path: str) -> Exception:
+    from kazoo import exceptions
+
+    refusals: dict[type[Exception], type[StoreRefused]] = {
+        exceptions.NoNodeError: NoNode,
+        exceptions.NodeExistsError: NodeExists,
+        exceptions.BadVersionError: BadVersion,
+        exceptions.NotEmptyError: NotEmpty,
+        exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
+    }
+    refusal = refusals.get(type(error))
+    if refusal is not None:
+        return refusal(path)
+    match error:
+        case exceptions.SessionExpiredError():
+            return SessionLost(f"{path}: the session is over")
+        case exceptions.ConnectionLoss() | exceptions.OperationTimeoutError():
+            return WriteUncertain(f"{path}: the connection to ZooKeeper broke")
+        case exceptions.KazooException():
+            return StoreFailed(f"{path}: {error!r}")
+    return error
+
+
+def _of_creation(error: Exception, path: str) -> Exception:
+    """A creation is refused for what its parent lacks."""
+    if isinstance(error, (NoNode, NoChildrenForEphemerals)):
+        return type(error)(parent_of(path))
+    return error

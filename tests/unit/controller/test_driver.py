@@ -1,0 +1,334 @@
+"""The driver on the embedded store: the seat, the queue, conflicts, listeners."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from headrace.controller.changes import ChangeBatch
+from headrace.controller.cluster_state import ClusterState, follow
+from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
+from headrace.controller.deletions import DeleteTopics, RemoveReplicas
+from headrace.controller.driver import ControllerDriver, NotController
+from headrace.controller.growth import CreatePartitions, MorePartitions
+from headrace.controller.leaders import ElectLeaders
+from headrace.controller.seat import batches
+from headrace.controller.topics import CreateTopics, NewTopic
+from headrace.controller.values import ConfigKind
+from headrace.coordination.embedded import EmbeddedStore
+from headrace.coordination.membership import (
+    BrokerIdTaken,
+    BrokerRegistration,
+    cluster_id,
+    prepare,
+)
+from headrace.coordination.nodes import BrokerNode, ControllerNode, PartitionStateNode
+from headrace.coordination.store import Create, Operation, Set, Store, StoreFailed
+from headrace.wire.error_code import ErrorCode
+from tests.unit.controller.cluster_model import PlainRules
+
+
+class Broker:
+    """What a broker's wiring does with the driver, without the broker."""
+
+    def __init__(
+        self,
+        store: Store,
+        broker_id: int,
+        previous_epoch: int = -1,
+        heard: asyncio.Event | None = None,
+    ) -> None:
+        node = BrokerNode(
+            listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
+            endpoints=(f"PLAINTEXT://[::1]:{9092 + broker_id}",),
+            host="::1",
+            port=9092 + broker_id,
+            timestamp="1",
+            previous_broker_epoch=previous_epoch,
+        )
+        self.registration = BrokerRegistration(store, broker_id, node)
+        self.driver = ControllerDriver(
+            store, broker_id, config_rules=PlainRules(), random_below=lambda _: 0
+        )
+        self.state = ClusterState()
+        self.batches: list[ChangeBatch] = []
+        self.heard = heard or asyncio.Event()
+        self.driver.listen(self._hear)
+
+    def _hear(self, batch: ChangeBatch) -> None:
+        self.batches.append(batch)
+        self.state = follow(self.state, batch)
+        self.heard.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            await self.heard.wait()
+            self.heard.clear()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Broker"]:
+        await self.registration.register()
+        task = asyncio.create_task(self.driver.run())
+        try:
+            async with asyncio.timeout(10):
+                await self.driver.ready()
+            yield self
+        finally:
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with suppress(StoreFailed):  # a closed store has no registrations
+                await self.registration.withdraw()
+
+
+@asynccontextmanager
+async def opened(path: Path | None = None) -> AsyncIterator[EmbeddedStore]:
+    store = EmbeddedStore(path)
+    await store.open()
+    try:
+        await prepare(store)
+        yield store
+    finally:
+        await store.close()
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(main())
+
+
+def topics(*names: str, partitions: int = 1) -> CreateTopics:
+    return CreateTopics(
+        topics=tuple(NewTopic(name=name, num_partitions=partitions) for name in names)
+    )
+
+
+def test_a_single_broker_is_its_own_controller() -> None:
+    async def story() -> None:
+        async with opened() as store, Broker(store, 0).running() as broker:
+            driver = broker.driver
+            assert driver.is_active
+            assert (driver.controller_id, broker.state.controller_id) == (0, 0)
+            (answer,) = await driver.create_topics(topics("t", partitions=3))
+            assert answer.error is ErrorCode.NONE
+            assert len(broker.state.topics["t"].partitions) == 3, "told before we were answered"
+            endpoint = broker.state.brokers[0].endpoint("PLAINTEXT")
+            assert endpoint is not None
+            assert (endpoint.host, endpoint.port) == ("::1", 9092)
+            await driver.create_partitions(
+                CreatePartitions(topics=(MorePartitions(name="t", count=4),))
+            )
+            edit = ConfigEdit(key="unclean.leader.election.enable", value="true")
+            wish = ConfigWish(kind=ConfigKind.TOPIC, name="t", edits=(edit,))
+            await driver.alter_configs(AlterConfigs(wishes=(wish,)))
+            assert broker.state.config(ConfigKind.TOPIC, "t") == {edit.key: "true"}
+            await driver.balance_leaders()
+            assert await driver.elect_leaders(ElectLeaders()) == ()
+            shutdown = await driver.controlled_shutdown(0, broker.registration.epoch)
+            assert len(shutdown.remaining) == 4
+            (gone,) = await driver.delete_topics(DeleteTopics(names=("t",)))
+            assert not broker.state.topics
+            assert list(broker.state.deleted_topics) == [gone.topic_id]
+            await driver.replicas_removed(RemoveReplicas(broker_id=0, topic_ids=(gone.topic_id,)))
+            assert not broker.state.deleted_topics
+            assert broker.state.snapshot() == driver.state.snapshot()
+
+    run(story)
+
+
+def test_everything_survives_a_restart_with_new_leader_epochs(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    ids: list[UUID] = []
+
+    async def first() -> None:
+        async with opened(path) as store, Broker(store, 0).running() as broker:
+            assert await cluster_id(store, "first") == "first"
+            (answer,) = await broker.driver.create_topics(topics("t", partitions=2))
+            ids.append(answer.topic_id)
+            block = await broker.driver.allocate_producer_ids(0, broker.registration.epoch)
+            assert (block.first, block.length) == (0, 1000)
+
+    async def second() -> None:
+        async with opened(path) as store, Broker(store, 0).running() as broker:
+            assert await cluster_id(store, "second") == "first"
+            assert broker.state.topics["t"].topic_id == ids[0]
+            for partition in broker.state.topics["t"].partitions:
+                assert (partition.leader, partition.leader_epoch) == (0, 1)
+            assert broker.state.controller_epoch == 2
+            block = await broker.driver.allocate_producer_ids(0, broker.registration.epoch)
+            assert block.first == 1000
+            late = await broker.driver.allocate_producer_ids(0, broker.registration.epoch - 1)
+            assert late.error is ErrorCode.STALE_BROKER_EPOCH
+
+    run(first)
+    run(second)
+
+
+def test_the_seat_goes_to_the_next_and_the_last_one_is_fenced() -> None:
+    async def story() -> None:
+        heard = asyncio.Event()
+        async with opened() as store, Broker(store, 1, heard=heard).running() as second:
+            assert second.driver.is_active
+            async with Broker(store, 0, heard=heard).running() as other:
+                assert not other.driver.is_active
+                assert other.driver.controller_id == 1
+                with pytest.raises(NotController) as refused:
+                    await other.driver.create_topics(topics("t"))
+                assert refused.value.controller_id == 1
+                # By hand, as operators do to move the controller.
+                await store.delete(ControllerNode.PATH)
+                both = (other, second)
+                await other.until(lambda: any(b.state.controller_epoch == 2 for b in both))
+                (active,) = (b for b in both if b.state.controller_epoch == 2)
+                await active.driver.create_topics(topics("t"))
+                assert set(active.state.brokers) == {0, 1}
+
+    run(story)
+
+
+def test_a_controller_that_does_not_know_yet_can_write_nothing() -> None:
+    async def story() -> None:
+        async with opened() as store, Broker(store, 0).running() as broker:
+            # Another one was elected; the news has not arrived.
+            await store.set("/controller_epoch", b"7", version=1)
+            with pytest.raises(NotController):
+                await broker.driver.create_topics(topics("t"))
+            assert await store.get("/brokers/topics/t") is None
+
+    run(story)
+
+
+def test_a_conflict_is_read_again_and_decided_again() -> None:
+    """KAFKA-2729: a stale version must not be tried for ever."""
+
+    async def story() -> None:
+        async with opened() as store, Broker(store, 0).running() as broker:
+            await broker.driver.create_topics(topics("t"))
+            path = PartitionStateNode.path("t", 0)
+            node = await store.get(path)
+            assert node is not None
+            await store.set(path, node.data, version=0)
+            (answer,) = await broker.driver.delete_topics(DeleteTopics(names=("t",)))
+            assert answer.error is ErrorCode.NONE
+            assert await store.children("/brokers/topics") == []
+            assert broker.batches[-2].is_snapshot
+            assert not broker.state.topics
+
+    run(story)
+
+
+def test_brokers_that_come_and_go_are_seen() -> None:
+    async def story() -> None:
+        async with opened() as store, Broker(store, 0).running() as broker:
+            follower = Broker(store, 1)
+            await follower.registration.register()
+            await broker.until(lambda: set(broker.state.brokers) == {0, 1})
+            with pytest.raises(BrokerIdTaken, match=r"\[::1\]:9093"):
+                await Broker(store, 1, previous_epoch=3).registration.register()
+            await broker.driver.create_topics(topics("t", partitions=2))
+            assert broker.state.topics["t"].partitions[1].leader == 1
+            await follower.registration.withdraw()
+            await broker.until(lambda: broker.state.topics["t"].partitions[1].leader == -1)
+
+    run(story)
+
+
+def test_others_pull_the_changes() -> None:
+    async def story() -> None:
+        async with opened() as store, Broker(store, 0).running() as broker:
+            driver = broker.driver
+            snapshot = await driver.pull(-1, -1)
+            assert snapshot.is_snapshot
+            epoch, offset = snapshot.controller_epoch, snapshot.next_offset
+            assert (await driver.pull(epoch, offset)).changes == ()
+            async with asyncio.TaskGroup() as tasks:
+                pulling = tasks.create_task(driver.pull(epoch, offset, max_wait_ms=10_000))
+                await asyncio.sleep(0)
+                await driver.create_topics(topics("t"))
+            batch = pulling.result()
+            assert not batch.is_snapshot
+            assert batch.next_offset == offset + 1
+            replica = follow(follow(ClusterState(), snapshot), batch)
+            assert replica.snapshot() == broker.state.snapshot()
+
+    run(story)
+
+
+def test_whoever_waits_hears_that_the_driver_has_ended() -> None:
+    async def story() -> None:
+        async with opened() as store:
+            async with Broker(store, 0).running() as broker:
+                pulling = asyncio.create_task(broker.driver.pull(1, 10**6, max_wait_ms=0))
+                await pulling
+                batch = await broker.driver.pull(-1, -1)
+                waiting = asyncio.create_task(
+                    broker.driver.pull(
+                        batch.controller_epoch, batch.next_offset, max_wait_ms=60_000
+                    )
+                )
+                await asyncio.sleep(0)
+            with pytest.raises(NotController):
+                await waiting
+            with pytest.raises(NotController):
+                await broker.driver.create_topics(topics("t"))
+
+    run(story)
+
+
+def test_garbage_costs_one_topic_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with opened() as store:
+            await store.create("/brokers/topics/bad", b"garbage")
+            await store.create("/brokers/ids/8", b"garbage", ephemeral=True)
+            await store.create("/config/topics/bad", b"{}")
+            await store.create("/admin/deleted_topics/bad", b"{}")
+            async with Broker(store, 0).running() as broker:
+                await broker.driver.create_topics(topics("good"))
+                assert set(broker.state.topics) == {"good"}
+
+    run(story)
+    for path in ("topic bad", "/brokers/ids/8", "/config/topics/bad", "/admin/deleted_topics/bad"):
+        assert path in caplog.text
+
+
+def test_a_store_that_fails_is_an_answer_and_not_the_end() -> None:
+    class FailingStore(EmbeddedStore):
+        failing = False
+
+        async def multi(self, operations: object) -> None:
+            if self.failing:
+                raise StoreFailed("disk full")
+            await super().multi(operations)  # type: ignore[arg-type]  # passed on as it came
+
+    async def story() -> None:
+        store = FailingStore()
+        await store.open()
+        await prepare(store)
+        async with Broker(store, 0).running() as broker:
+            store.failing = True
+            with pytest.raises(StoreFailed, match="disk full"):
+                await broker.driver.create_topics(topics("t"))
+            store.failing = False
+            (answer,) = await broker.driver.create_topics(topics("t"))
+            assert answer.error is ErrorCode.NONE
+        await store.close()
+
+    run(story)
+
+
+def test_batches_keep_groups_whole_and_in_order() -> None:
+    groups: list[tuple[Operation, ...]] = [
+        (Create(f"/{n}", b"x" * 100), Set(f"/{n}", b"", 0)) for n in range(10)
+    ]
+    runs = batches(groups, 1000)
+    assert [operation for run in runs for operation in run] == [o for g in groups for o in g]
+    assert all(len(run) % 2 == 0 for run in runs)
+    assert [len(run) for run in runs] == [6, 6, 6, 2]
+    assert len(batches(groups, None)) == 1
+    assert batches([], None) == []
