@@ -6,5 +6,6 @@ def compress(
     data: bytes | bytearray | memoryview,
     compression_level: int = 0,
     block_linked: bool = True,
+    content_checksum: bool = False,
     store_size: bool = True,
 ) -> bytes: ...

@@ -1,7 +1,7 @@
 """Is this batch acceptable, and in which form does it enter the log (pure).
 
 A leader checks what a client sends from the header alone; records are opened only where a topic's configuration asks
-for it (compacted topics need keys, a topic may demand another codec or bound timestamps from below).
+for it (compacted topics need keys, a topic may demand another codec or bound timestamps), or to say which one is bad.
 """
 
 from typing import Final
@@ -41,8 +41,17 @@ def check_batch(batch: Buffer, config: LogConfig) -> BatchHeader | Refused:
         return Refused(ErrorCode.INVALID_RECORD, "more than one record batch for a partition")
     if header.size != size:
         return Refused(
-            ErrorCode.CORRUPT_MESSAGE, f"the batch claims {header.size} bytes and has {size}"
+            ErrorCode.INVALID_RECORD, f"the batch claims {header.size} bytes and has {size}"
         )
+    refused = _check_size(size, config)
+    if refused is not None:
+        return refused
+    if not has_valid_crc(batch):
+        return Refused(ErrorCode.CORRUPT_MESSAGE, "the checksum does not fit the batch")
+    return header
+
+
+def _check_size(size: int, config: LogConfig) -> Refused | None:
     if size > config.max_message_bytes:
         return Refused(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -53,49 +62,41 @@ def check_batch(batch: Buffer, config: LogConfig) -> BatchHeader | Refused:
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"the batch has {size} bytes, segment.bytes is {config.segment_bytes}",
         )
-    if not has_valid_crc(batch):
-        return Refused(ErrorCode.CORRUPT_MESSAGE, "the checksum does not fit the batch")
-    return header
+    return None
 
 
-def check_client_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> Refused | None:
+def check_client_batch(header: BatchHeader, config: LogConfig) -> Refused | None:
     """Checks that hold for clients only, from the header."""
     if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
         return Refused(
             ErrorCode.INVALID_RECORD,
             f"{header.record_count} records and a last offset delta of {header.last_offset_delta}",
         )
+    if header.base_offset != 0:
+        return Refused(
+            ErrorCode.INVALID_RECORD, f"a base offset of {header.base_offset}: clients start at 0"
+        )
     if header.is_control:
         return Refused(ErrorCode.INVALID_RECORD, "clients may not write control records")
-    if header.has_producer_id and (header.base_sequence < 0 or header.producer_epoch < 0):
+    if header.has_producer_id and header.base_sequence < 0:
         return Refused(
             ErrorCode.INVALID_RECORD,
-            f"sequence {header.base_sequence} and epoch {header.producer_epoch} of producer {header.producer_id}",
+            f"sequence {header.base_sequence} of producer {header.producer_id}",
         )
     if header.codec > Codec.ZSTD:
         return Refused(ErrorCode.INVALID_RECORD, f"unknown compression codec {header.codec}")
-    if header.is_log_append_time:
-        return Refused(ErrorCode.INVALID_TIMESTAMP, "clients may not set LogAppendTime themselves")
-    return _check_timestamp(header, config, now_ms)
-
-
-def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> Refused | None:
-    if config.log_append_time or header.max_timestamp == NO_TIMESTAMP:
-        return None
-    if header.max_timestamp - now_ms > config.timestamp_after_max_ms:
-        return Refused(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {header.max_timestamp} is more than {config.timestamp_after_max_ms} ms "
-            f"ahead of the broker's {now_ms}",
-        )
+    if header.is_log_append_time and config.log_append_time:
+        text = "the producer may not set LogAppendTime itself"
+        return Refused(ErrorCode.INVALID_TIMESTAMP, text, (RecordError(0, text),))
     return None
 
 
-def needs_opening(header: BatchHeader, config: LogConfig) -> bool:
-    """Whether the topic's configuration can only be honoured by looking at the records."""
+def needs_opening(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """Whether only the records themselves can tell that the batch is acceptable, or in which form."""
     return (
         config.cleanup_compact
         or config.timestamp_before_max_ms != _FOREVER
+        or header.max_timestamp - now_ms > config.timestamp_after_max_ms
         or target_codec(header, config) != header.codec
     )
 
@@ -119,7 +120,7 @@ def check_records(
         records = read_batch(batch, DEFAULT_LIMIT_BYTES)
     except CorruptBatch as error:
         return Refused(ErrorCode.INVALID_RECORD, str(error))
-    refused = _check_keys(records, config) or _check_ages(records, config, now_ms)
+    refused = _check_keys(records, config) or _check_times(records, config, now_ms)
     if refused is not None:
         return refused
     codec = target_codec(header, config)
@@ -133,7 +134,8 @@ def check_records(
         base_sequence=header.base_sequence,
         transactional=header.is_transactional,
     )
-    return build_batch_spanning(records, header.base_offset, header.last_offset, options)
+    converted = build_batch_spanning(records, header.base_offset, header.last_offset, options)
+    return _check_size(len(converted), config) or converted
 
 
 def _check_keys(records: list[Record], config: LogConfig) -> Refused | None:
@@ -146,16 +148,20 @@ def _check_keys(records: list[Record], config: LogConfig) -> Refused | None:
     return Refused(ErrorCode.INVALID_RECORD, text, keyless) if keyless else None
 
 
-def _check_ages(records: list[Record], config: LogConfig, now_ms: int) -> Refused | None:
+def _check_times(records: list[Record], config: LogConfig, now_ms: int) -> Refused | None:
     if config.log_append_time:
         return None
     text = (
-        f"a timestamp is more than {config.timestamp_before_max_ms} ms behind the broker's {now_ms}"
+        f"a timestamp is not between {config.timestamp_before_max_ms} ms before and "
+        f"{config.timestamp_after_max_ms} ms after the broker's {now_ms}"
     )
-    old = tuple(
+    earliest, latest = (
+        now_ms - config.timestamp_before_max_ms,
+        now_ms + config.timestamp_after_max_ms,
+    )
+    outside = tuple(
         RecordError(index, text)
         for index, record in enumerate(records)
-        if record.timestamp != NO_TIMESTAMP
-        and now_ms - record.timestamp > config.timestamp_before_max_ms
+        if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
     )
-    return Refused(ErrorCode.INVALID_TIMESTAMP, text, old) if old else None
+    return Refused(ErrorCode.INVALID_TIMESTAMP, text, outside) if outside else None

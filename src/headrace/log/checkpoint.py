@@ -29,7 +29,8 @@ def _encode(lines: Iterable[str]) -> bytes:
 def _decode(path: str, content: bytes) -> list[str]:
     try:
         version, count, *entries = content.decode().splitlines()
-        if int(version) != 0 or int(count) != len(entries):
+        # A torn last line may still read as a (smaller) number.
+        if int(version) != 0 or int(count) != len(entries) or not content.endswith(b"\n"):
             raise CorruptBatch(f"{path}: version {version}, {count} entries, {len(entries)} found")
     except ValueError as error:
         raise CorruptBatch(f"{path}: not a checkpoint ({error})") from error
@@ -51,11 +52,14 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
     return offsets
 
 
+def encode_offsets(offsets: dict[TopicPartition, int]) -> bytes:
+    """The content of a `topic partition offset` checkpoint."""
+    return _encode(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
+
+
 def write_offsets(disk: Disk, path: str, offsets: dict[TopicPartition, int]) -> None:
     """Replace a `topic partition offset` checkpoint."""
-    disk.replace(
-        path, _encode(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
-    )
+    disk.replace(path, encode_offsets(offsets))
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:

@@ -31,6 +31,13 @@ class FileStat(NamedTuple):
     modified_ms: int
 
 
+class DiskUsage(NamedTuple):
+    """How much room there is on the volume of a directory."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class File(Protocol):
     """One file: appended to, read, cut. It may be closed and opened again behind the scenes."""
 
@@ -105,6 +112,9 @@ class Disk(Protocol):
 
     def sync_directory(self, directory: str) -> None:
         """Make creations, renames and removals in it durable."""
+
+    def usage(self, directory: str) -> DiskUsage:
+        """The room on the volume that holds a directory."""
 
     def lock(self, path: str) -> Callable[[], None]:
         """Take a lock file for this process; returns the release. DiskFailed if another process holds it."""
@@ -182,11 +192,11 @@ class OsFile:
 
     def view(self, position: int, length: int) -> memoryview:
         end = min(position + length, self.size)
+        if end <= position:
+            return memoryview(b"")
         if self._map is None or end > len(self._map):
             if self._map is not None and end - position <= _COPY_RATHER_THAN_REMAP_BYTES:
                 return memoryview(self.read(position, end - position))
-            if end <= position:
-                return memoryview(b"")
             with _failing(self._path):
                 mapping = mmap.mmap(self.fileno(), self.size, prot=mmap.PROT_READ)
             self._map = memoryview(mapping)
@@ -328,6 +338,11 @@ class OsDisk:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+    def usage(self, directory: str) -> DiskUsage:
+        with _failing(directory):
+            volume = os.statvfs(directory)
+        return DiskUsage(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)
 
     def lock(self, path: str) -> Callable[[], None]:
         with _failing(path):

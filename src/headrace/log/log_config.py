@@ -33,6 +33,13 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     producer_id_expiration_ms: int = 24 * 3600 * 1000
 
+    @property
+    def max_segment_ms(self) -> int:
+        """When the active segment is rolled at the latest: only sealed ones can be compacted."""
+        if self.cleanup_compact and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
     def __post_init__(self) -> None:
         assert self.segment_bytes > 0
         assert self.segment_index_bytes >= 24, "an index must hold at least two entries"

@@ -5,6 +5,7 @@ One broken partition does not keep the others from opening: it is listed in `bro
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,12 +18,12 @@ from headrace.log.checkpoint import (
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
+    encode_offsets,
     read_offsets,
     read_topic_id,
-    write_offsets,
     write_topic_id,
 )
-from headrace.log.disk import Disk
+from headrace.log.disk import Disk, DiskUsage
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
@@ -63,6 +64,7 @@ class LogDirs:
         self._online: dict[str, LogDir] = {}
         self.offline: dict[str, str] = {}  # path → why
         self.broken: dict[TopicPartition, str] = {}
+        self.previous_broker_epoch = -1  # of the run before, if it stopped cleanly
 
     # ---- opening and closing
 
@@ -81,9 +83,13 @@ class LogDirs:
 
     def _open_directory(self, directory: LogDir, now_ms: int) -> None:
         path = directory.path
-        clean = self._disk.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
-        # Gone before anything is written: only a stop that completed may leave it behind.
-        self._disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        clean = marker is not None
+        self.previous_broker_epoch = _broker_epoch(marker)
+        if clean:
+            # Gone for good before anything is written: only a stop that completed may leave it behind.
+            self._disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+            self._disk.sync_directory(path)
         recovery_points = self._read_offsets(path, RECOVERY_POINT_FILE)
         log_starts = self._read_offsets(path, LOG_START_FILE)
         directory.high_watermarks = self._read_offsets(path, HIGH_WATERMARK_FILE)
@@ -99,6 +105,7 @@ class LogDirs:
                 clean=clean,
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
+                was_compacted=topic_partition in directory.cleaned_to,
             )
             self._open_log(directory, topic_partition, checkpointed, now_ms)
 
@@ -131,14 +138,15 @@ class LogDirs:
             _logger.warning("%s is damaged and is started anew (%s)", name, error)
             return {}
 
-    def close(self, now_ms: int) -> None:
+    def close(self, now_ms: int, *, broker_epoch: int = -1) -> None:
         """Close every log and leave the marker that spares the next start a recovery."""
+        marker = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode()
         for directory in list(self._online.values()):
             try:
                 for log in directory.logs.values():
                     log.close(now_ms)
-                self._write_checkpoints(directory)
-                marker = b'{"version":0,"brokerEpoch":-1}'
+                for path, content in self._checkpoints(directory):
+                    self._disk.replace(path, content)
                 self._disk.replace(f"{directory.path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
                 self.take_offline(directory.path, str(error))
@@ -168,6 +176,10 @@ class LogDirs:
     def online(self) -> tuple[LogDir, ...]:
         """The directories in use."""
         return tuple(self._online.values())
+
+    def usage(self, directory: LogDir) -> DiskUsage:
+        """The room on the volume of a directory. DiskFailed if it cannot be told."""
+        return self._disk.usage(directory.path)
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         """The log of a partition, if it is here."""
@@ -222,15 +234,12 @@ class LogDirs:
 
     # ---- checkpoints
 
-    def write_checkpoints(self) -> None:
-        """Bring the checkpoints of every directory up to date; a directory that refuses goes offline."""
+    def checkpoints(self) -> Iterator[tuple[LogDir, list[tuple[str, bytes]]]]:
+        """Per directory the files (path, content) to be put in place, which may be done elsewhere."""
         for directory in list(self._online.values()):
-            try:
-                self._write_checkpoints(directory)
-            except DiskFailed as error:
-                self.take_offline(directory.path, str(error))
+            yield directory, self._checkpoints(directory)
 
-    def _write_checkpoints(self, directory: LogDir) -> None:
+    def _checkpoints(self, directory: LogDir) -> list[tuple[str, bytes]]:
         logs = directory.logs.values()
         recovery_points = {log.topic_partition: log.recovery_point for log in logs}
         log_starts = {
@@ -238,13 +247,20 @@ class LogDirs:
             for log in logs
             if log.log_start_offset > log.segments.first.base_offset
         }
-        for name, offsets in (
-            (RECOVERY_POINT_FILE, recovery_points),
-            (LOG_START_FILE, log_starts),
-            (HIGH_WATERMARK_FILE, directory.high_watermarks),
-            (CLEANER_FILE, directory.cleaned_to),
-        ):
-            write_offsets(self._disk, f"{directory.path}/{name}", offsets)
+        return [
+            (f"{directory.path}/{name}", encode_offsets(offsets))
+            for name, offsets in (
+                (RECOVERY_POINT_FILE, recovery_points),
+                (LOG_START_FILE, log_starts),
+                (HIGH_WATERMARK_FILE, directory.high_watermarks),
+                (CLEANER_FILE, directory.cleaned_to),
+            )
+        ]
+
+
+def _broker_epoch(marker: bytes | None) -> int:
+    found = re.search(rb'"brokerEpoch"\s*:\s*(-?\d+)', marker or b"")
+    return -1 if found is None else int(found[1])
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

@@ -5,7 +5,7 @@ callers pass bounds in. Order of an append: decide, write the batch, move the en
 follow, and a failure there must not hand out the offset twice), flush if the policy says so.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
@@ -21,15 +21,18 @@ from headrace.log.append_result import Appended, Refused
 from headrace.log.checkpoint import LEADER_EPOCH_FILE, write_epochs
 from headrace.log.disk import Disk
 from headrace.log.file_slice import FileSlice
-from headrace.log.flush import FlushPlan
+from headrace.log.flush import FlushPlan, plan_flush
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
+from headrace.log.producer_replay import note_batch, producers_at
 from headrace.log.producer_snapshots import ProducerSnapshots
 from headrace.log.producer_state import KnownBatch, ProducerState
+from headrace.log.retired_segments import RetiredSegments
 from headrace.log.segment import Segment, offset_name
 from headrace.log.segments import Segments
 from headrace.log.txn_index import AbortedTxn
 from headrace.records.batch_view import (
+    MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
     has_valid_crc,
@@ -69,8 +72,11 @@ class PartitionLog:
         self.recovery_point = 0
         self.last_flush_ms = 0
         self.is_closed = False
-        self._names_changed = True  # files were created since the directory was last synced
-        self._deleted: list[tuple[int, Segment]] = []  # (when to remove, segment)
+        # Directories with names that are not durable yet; at first also the one that holds our own.
+        self._changed_directories = [directory.rpartition("/")[0] or ".", directory]
+        self._epochs_are_durable = False
+        self._cuts = 0  # truncations so far: a flush from before one proves nothing after it
+        self._retired = RetiredSegments()
 
     # ---- appending
 
@@ -88,10 +94,10 @@ class PartitionLog:
         if isinstance(checked, Refused):
             return checked
         if from_client:
-            refused = check_client_batch(checked, self.config, now_ms)
+            refused = check_client_batch(checked, self.config)
             if refused is not None:
                 return refused
-            if needs_opening(checked, self.config):
+            if needs_opening(checked, self.config, now_ms):
                 converted = check_records(batch, checked, self.config, now_ms)
                 if isinstance(converted, Refused):
                     return converted
@@ -101,7 +107,7 @@ class PartitionLog:
             if isinstance(known, Refused):
                 return known
             if known is not None:
-                return Appended(known.base_offset, known.last_offset, duplicate=True)
+                return Appended(known.base_offset, known.last_offset, known.timestamp, True)
         append_time = NO_TIMESTAMP
         if self.config.log_append_time:
             append_time = now_ms
@@ -125,9 +131,9 @@ class PartitionLog:
                         f"{self.topic_partition}: batch at {header.base_offset} behind "
                         f"the log's end {self.log_end_offset}"
                     )
-                if not has_valid_crc(batch):
+                if header.magic != MAGIC or not has_valid_crc(batch):
                     raise CorruptBatch(
-                        f"{self.topic_partition}: the checksum of the batch at "
+                        f"{self.topic_partition}: format or checksum of the batch at "
                         f"{header.base_offset} does not fit"
                     )
                 self._write(batch, header, now_ms)
@@ -149,26 +155,17 @@ class PartitionLog:
         segment.append(batch, header)
         self.log_end_offset = header.next_offset
         if header.producer_id >= 0:
-            self.note_producer(header, segment, batch)
+            note_batch(self.producers, header, segment, batch)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
 
-    def note_producer(
-        self, header: BatchHeader, segment: Segment, batch: bytes | bytearray | memoryview
-    ) -> None:
-        """Bring producer state and aborted index up to date with a batch in the log; only markers are opened."""
-        if not header.is_control:
-            self.producers.note_data(header)
-            return
-        control_type, coordinator_epoch = read_marker(batch)
-        ended = self.producers.note_marker(header, control_type, coordinator_epoch)
-        if ended is not None and ended.aborted:
-            segment.txn_index.append(self.producers.aborted_txn(ended))
-
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Note that a leader of `epoch` writes from `start_offset` on, before anything of it is served."""
-        if self.leader_epochs.assign(epoch, start_offset):
-            self._write_epochs(durable=False)
+        epochs = LeaderEpochs(self.leader_epochs.entries)
+        if epochs.assign(epoch, start_offset):
+            # The file first: a full disk must not leave an epoch that only memory knows.
+            self._write_epochs(epochs, durable=False)
+            self.leader_epochs = epochs
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Start a new segment at the log's end, unless the active one is still empty."""
@@ -188,17 +185,21 @@ class PartitionLog:
             active.remove()
         else:
             active.seal()
+            if self.recovery_point >= base_offset:
+                active.sync()  # no later flush will: all its batches are durable already
             self.snapshots.write(base_offset, self.producers)
         self.segments.add(segment)
-        self._names_changed = True
+        self._changed_directories.append(self.directory)
         return segment
 
     # ---- reading
 
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> FileSlice | Refused:
+    def read(
+        self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool = True
+    ) -> FileSlice | Refused:
         """Whole batches from the one that holds `offset` on, none at or past `end_offset`, from one segment.
 
-        `max_bytes` is soft: the first batch is returned even if it alone is larger.
+        `max_bytes` is soft if `at_least_one`: the first batch is returned even if it alone is larger.
         """
         self._require_open()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -213,9 +214,8 @@ class PartitionLog:
                     break
                 position = segment.position_of(offset)
                 if position is not None:
-                    return segment.read(
-                        position, max_bytes, self._end_position(segment, end_offset)
-                    )
+                    end = self._end_position(segment, end_offset)
+                    return segment.read(position, max_bytes, end, at_least_one=at_least_one)
         active = self.segments.active
         return FileSlice(active.log, active.size, 0)
 
@@ -247,21 +247,24 @@ class PartitionLog:
         """Cut away everything from the batch that holds `offset` on. Epochs are pruned even if no byte goes."""
         self._require_open()
         if offset < self.log_end_offset:
-            if offset <= self.segments.first.base_offset:
+            if offset < self.segments.first.base_offset:
                 self.truncate_fully_and_start_at(offset, now_ms=now_ms)
                 return
-            self._remove_now(self.segments.starting_at_or_after(offset))
+            self._remove_now(self.segments.starting_at_or_after(offset + 1))
             active = self.segments.active
             cut = active.find(offset)
             if cut is not None:
                 offset = min(offset, cut.header.base_offset)
                 active.truncate(cut.position, offset)
+                # At once: what came back after a crash would stand before newer batches.
+                active.log.syncer()()
             self.log_end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
+            self._cuts += 1
             self.log_start_offset = min(self.log_start_offset, offset)
             self.rebuild_producers(offset)
         if self.leader_epochs.truncate_from_end(offset):
-            self._write_epochs(durable=True)
+            self._write_epochs(self.leader_epochs, durable=True)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything; the log goes on at `offset`, which its leader still has."""
@@ -279,8 +282,9 @@ class PartitionLog:
         self.producers.clear()
         self.snapshots.remove_all()
         self.leader_epochs.clear()
-        self._write_epochs(durable=True)
+        self._write_epochs(self.leader_epochs, durable=True)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._cuts += 1
 
     def advance_log_start(self, offset: int) -> None:
         """Records below `offset` are deleted: unreadable from now on, their segments go with retention."""
@@ -288,7 +292,7 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             if self.leader_epochs.truncate_from_start(offset):
-                self._write_epochs(durable=False)
+                self._write_epochs(self.leader_epochs, durable=False)
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""
@@ -299,73 +303,61 @@ class PartitionLog:
             self.snapshots.remove(segment.base_offset)
         self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
 
-    def retire(self, segment: Segment, now_ms: int) -> None:
+    def retire(self, segment: Segment, now_ms: int, *, replaced: bool = False) -> None:
         """Take a segment out of the log; readers that hold a slice of it go on reading."""
-        segment.rename(add=".deleted")
+        # Replaced ones follow each other under one name: a reader of the first must not end up in the second.
+        stage = f".{now_ms}.deleted" if replaced else ".deleted"
+        segment.rename(add=stage, log_first=not replaced)
         self.segments.remove(segment)
-        self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+        self._retired.add(segment, now_ms + self.config.file_delete_delay_ms)
 
-    def remove_deleted(self, now_ms: int) -> None:
-        """Remove the files of segments that were retired long enough ago."""
-        due = [entry for entry in self._deleted if entry[0] <= now_ms]
-        for entry in due:
-            entry[1].remove()
-            self._deleted.remove(entry)
+    def removable(self, now_ms: int) -> list[str]:
+        """Paths of the files whose segments were retired long enough ago; the caller removes them."""
+        return self._retired.take_due(now_ms)
 
     def _remove_now(self, segments: list[Segment]) -> None:
         # From the end: a crash in between must not leave a hole with the old tail behind it.
         for segment in reversed(segments):
             self.segments.remove(segment)
             segment.remove()
+        if segments:
+            self.disk.sync_directory(self.directory)
 
     def rebuild_producers(self, end_offset: int) -> None:
-        """Producer state as it was at `end_offset`: from the newest snapshot before it, and the batches behind."""
-        self.snapshots.remove_after(end_offset)
-        start, self.producers = self.snapshots.load_latest(end_offset)
-        for segment in self.segments.from_offset(start):
-            if segment.base_offset >= end_offset:
-                break
-            segment.txn_index.truncate(max(start, segment.base_offset))
-            position = segment.position_of(start)
-            if position is None:
-                continue
-            for found in segment.batches(position):
-                if found.header.base_offset >= end_offset:
-                    break
-                if found.header.base_offset >= start and found.header.producer_id >= 0:
-                    batch = segment.batch_bytes(found) if found.header.is_control else b""
-                    self.note_producer(found.header, segment, batch)
+        """Take producer state back to what it was at `end_offset`."""
+        self.producers = producers_at(end_offset, self.segments, self.snapshots)
 
     # ---- durability
 
-    def unflushed(self) -> FlushPlan:
-        """What has to be synced to make the log durable up to its end; the syncing may run elsewhere."""
-        syncs: list[Callable[[], None]] = []
-        for segment in self.segments.from_offset(self.recovery_point):
-            # The active segment's indexes need no sync: recovery after a crash rebuilds them in any case.
-            files = [segment.log] if segment is self.segments.active else segment.files()
-            syncs += [file.syncer() for file in files]
-        if self._names_changed:
-            syncs.append(partial(self.disk.sync_directory, self.directory))
-            self._names_changed = False
-        return FlushPlan(tuple(syncs), self.log_end_offset)
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether whole segments wait to be synced: a crash now would make the next start read them."""
+        return self.recovery_point < self.segments.active.base_offset
+
+    def unflushed(self, *, sealed_only: bool = False) -> FlushPlan:
+        """What to sync, here or elsewhere, to make the log durable up to its end, or some way towards it."""
+        if not self._epochs_are_durable:
+            self._write_epochs(self.leader_epochs, durable=True)
+        directories, self._changed_directories = self._changed_directories, []
+        return plan_flush(
+            self.segments.from_offset(self.recovery_point),
+            end_offset=self.segments.active.base_offset if sealed_only else self.log_end_offset,
+            names=[partial(self.disk.sync_directory, path) for path in directories],
+            cuts=self._cuts,
+        )
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """The plan has been carried out."""
-        self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
         self.last_flush_ms = now_ms
+        proven = plan.proves(active_offset=self.segments.active.base_offset, cuts=self._cuts)
+        self.recovery_point = max(self.recovery_point, proven)
 
     def flush(self, now_ms: int) -> None:
         """Make the log durable up to its end, now."""
-        if self.recovery_point < self.log_end_offset:
+        while self.recovery_point < self.log_end_offset:
             plan = self.unflushed()
             plan.run()
             self.mark_flushed(plan, now_ms)
-
-    def flush_if_due(self, now_ms: int) -> None:
-        """Carry out `flush.ms`."""
-        if now_ms - self.last_flush_ms >= self.config.flush_ms:
-            self.flush(now_ms)
 
     def update_config(self, config: LogConfig) -> None:
         """Take a changed topic configuration into use."""
@@ -378,19 +370,22 @@ class PartitionLog:
         self._require_open()
         self.segments.active.seal()
         self.flush(now_ms)
+        self.segments.active.sync()
         self.snapshots.write(self.log_end_offset, self.producers)
-        self._write_epochs(durable=True)
+        self._write_epochs(self.leader_epochs, durable=True)
         self.abandon()
 
     def abandon(self) -> None:
         """Close without writing: the directory failed, or the log is about to be deleted."""
         self.is_closed = True
-        for segment in (*self.segments, *(segment for _, segment in self._deleted)):
+        for segment in self.segments:
             segment.close()
+        self._retired.close()
 
-    def _write_epochs(self, *, durable: bool) -> None:
+    def _write_epochs(self, epochs: LeaderEpochs, *, durable: bool) -> None:
         path = f"{self.directory}/{LEADER_EPOCH_FILE}"
-        write_epochs(self.disk, path, self.leader_epochs.entries, durable=durable)
+        write_epochs(self.disk, path, epochs.entries, durable=durable)
+        self._epochs_are_durable = durable
 
     def _require_open(self) -> None:
         if self.is_closed:

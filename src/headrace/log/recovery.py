@@ -1,37 +1,31 @@
 """Opens a log: after a clean stop from names and a snapshot alone, after a crash by verifying what may be torn.
 
-Rules: only bytes from the recovery point on are doubted; they are read once, each batch is checked, the file is cut at
-the first bad one and whatever lay behind it goes. Indexes, producer state and leader epochs of the doubted part are
-rebuilt in the same pass. Nothing before the recovery point is ever cut here.
+Rules: only segments that reach to the recovery point or beyond are doubted; they are read once, each batch is checked,
+the file is cut at the first bad one and whatever lay behind it goes. Indexes, producer state and leader epochs of the
+doubted part are rebuilt in the same pass.
 """
 
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
 from headrace.errors import CorruptBatch
 from headrace.ids import TopicPartition
+from headrace.log.batch_scan import BatchScan, Surroundings, fitting_batches
 from headrace.log.checkpoint import LEADER_EPOCH_FILE, read_epochs
-from headrace.log.disk import Disk, File
+from headrace.log.disk import Disk
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producer_replay import note_batch
 from headrace.log.segment import Segment, SegmentSizes, offset_name
 from headrace.log.swap import finish_swaps
-from headrace.records.batch_view import (
-    HEADER_BYTES,
-    MAGIC,
-    BatchHeader,
-    has_valid_crc,
-    read_header,
-)
 
 _logger = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
-_CHUNK_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +35,7 @@ class Checkpointed:
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
+    was_compacted: bool = False  # then gaps between offsets are no sign of damage
 
 
 def open_log(
@@ -59,17 +54,16 @@ def open_log(
     log = PartitionLog(disk, directory, topic_partition, config, topic_id=topic_id)
     log.last_flush_ms = now_ms
     without_index = _load_segments(log, now_ms, known)
-    log.leader_epochs = _load_epochs(log)
     log.log_start_offset = max(known.log_start_offset, log.segments.first.base_offset)
-    doubted_from = None if known.clean else known.recovery_point
+    checkpointed_epochs = _load_epochs(log, known)
     try:
-        if doubted_from is None:
+        if known.clean:
             _open_clean(log, without_index)
     except CorruptBatch as error:
         _logger.warning("%s: stopped cleanly but is damaged (%s)", topic_partition, error)
-        doubted_from = log.segments.active.base_offset
-    if doubted_from is not None:
-        _open_after_crash(log, without_index, doubted_from, now_ms)
+        known = replace(known, clean=False, recovery_point=log.segments.active.base_offset)
+    if not known.clean:
+        _open_after_crash(log, without_index, known, checkpointed_epochs, now_ms=now_ms)
     _settle_bounds(log, now_ms)
     return log
 
@@ -124,17 +118,21 @@ def _create_missing_indexes(disk: Disk, path: str, sizes: dict[str, int]) -> boo
     return bool(missing)
 
 
-def _load_epochs(log: PartitionLog) -> LeaderEpochs:
+def _load_epochs(log: PartitionLog, known: Checkpointed) -> LeaderEpochs:
+    """Fill `log.leader_epochs`. Returns what the checkpoint says: nothing, if it is damaged."""
     path = f"{log.directory}/{LEADER_EPOCH_FILE}"
     try:
-        return LeaderEpochs(read_epochs(log.disk, path))
+        entries = read_epochs(log.disk, path)
+        log.leader_epochs = LeaderEpochs(entries)
+        return LeaderEpochs(entries)
     except CorruptBatch as error:
         _logger.warning("%s: rebuilding the leader epochs (%s)", log.topic_partition, error)
-        epochs = LeaderEpochs()
-        for segment in log.segments:
+    doubted = [] if known.clean else log.segments.from_offset(known.recovery_point)
+    for segment in log.segments:
+        if segment not in doubted:  # those are read again, with more suspicion
             for found in segment.batches():
-                epochs.assign(found.header.leader_epoch, found.header.base_offset)
-        return epochs
+                log.leader_epochs.assign(found.header.leader_epoch, found.header.base_offset)
+    return LeaderEpochs()
 
 
 def _open_clean(log: PartitionLog, without_index: set[int]) -> None:
@@ -162,8 +160,14 @@ def _rebuild_indexes(segment: Segment) -> None:
 
 
 def _open_after_crash(
-    log: PartitionLog, without_index: set[int], recovery_point: int, now_ms: int
+    log: PartitionLog,
+    without_index: set[int],
+    known: Checkpointed,
+    checkpointed_epochs: LeaderEpochs,
+    *,
+    now_ms: int,
 ) -> None:
+    recovery_point = known.recovery_point
     doubted = log.segments.from_offset(recovery_point)
     for segment in log.segments:
         if segment is doubted[0]:
@@ -175,56 +179,63 @@ def _open_after_crash(
     log.rebuild_producers(start)
     log.leader_epochs.truncate_from_end(start)
     for number, segment in enumerate(doubted):
-        whole = _recover_segment(log, segment)
-        if segment is not log.segments.active:
-            segment.seal()
-        if not whole:
-            _drop(log, doubted[number + 1 :])
+        next_offset = log.segments.end_of(segment)
+        around = Surroundings(
+            start_offset=max(log.log_end_offset, segment.base_offset),
+            leader_epoch=log.leader_epochs.latest,
+            next_segment_offset=next_offset,
+            has_gaps=log.config.cleanup_compact or known.was_compacted,
+            epochs=checkpointed_epochs,
+        )
+        end = _recover_segment(log, segment, around)
+        ends_early = next_offset is not None and log.log_end_offset < next_offset
+        if end < segment.size or (ends_early and not around.has_gaps):
+            _cut(log, segment, end, doubted[number + 1 :])
             break
+        if next_offset is not None:
+            segment.seal()
+            log.snapshots.write(next_offset, log.producers)
     log.recovery_point = min(recovery_point, log.log_end_offset)
     log.flush(now_ms)
 
 
-def _recover_segment(log: PartitionLog, segment: Segment) -> bool:
-    """Verify every batch of a segment and rebuild what is derived from it. Returns whether all of it was sound."""
+def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) -> int:
+    """Verify every batch of a segment and rebuild what is derived from it. Returns where soundness ends."""
     segment.forget_indexes()
     segment.txn_index.truncate(segment.base_offset)
-    log.log_end_offset = max(log.log_end_offset, segment.base_offset)
+    log.log_end_offset = around.start_offset
     position = 0
-    batches = BatchScan(segment.log)
-    for batch, header in batches:
-        if header.base_offset < log.log_end_offset:
-            break
+    for batch, header in fitting_batches(BatchScan(segment.log), around):
         try:
             if header.producer_id >= 0:
-                log.note_producer(header, segment, batch)
+                note_batch(log.producers, header, segment, batch)
         except CorruptBatch:
             break
         segment.note_appended(position, header)
         log.leader_epochs.assign(header.leader_epoch, header.base_offset)
         log.log_end_offset = header.next_offset
         position += header.size
-    if position == segment.size:
-        return True
+    return position
+
+
+def _cut(log: PartitionLog, segment: Segment, position: int, behind: list[Segment]) -> None:
+    """Take away what is not sound, and at once for good: it must not come back before or behind newer batches."""
     _logger.warning(
-        "%s: cutting %d of %d bytes of segment %d, from offset %d on",
+        "%s: cutting %d of %d bytes of segment %d and %d segments behind it, from offset %d on",
         log.topic_partition,
         segment.size - position,
         segment.size,
         segment.base_offset,
+        len(behind),
         log.log_end_offset,
     )
+    for later in reversed(behind):
+        log.segments.remove(later)
+        later.remove()
+    if behind:
+        log.disk.sync_directory(log.directory)
     segment.log.truncate(position)
-    return False
-
-
-def _drop(log: PartitionLog, segments: list[Segment]) -> None:
-    for segment in reversed(segments):
-        _logger.warning(
-            "%s: dropping segment %d behind the damage", log.topic_partition, segment.base_offset
-        )
-        log.segments.remove(segment)
-        segment.remove()
+    segment.log.syncer()()
 
 
 def _settle_bounds(log: PartitionLog, now_ms: int) -> None:
@@ -235,38 +246,3 @@ def _settle_bounds(log: PartitionLog, now_ms: int) -> None:
     log.leader_epochs.truncate_from_end(log.log_end_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.snapshots.remove_after(log.log_end_offset)
-
-
-class BatchScan:
-    """Sound batches of a file from its start, each byte read once; ends quietly where they stop being sound."""
-
-    def __init__(self, file: File) -> None:
-        self._file = file
-        self._buffer = b""
-        self._at = 0  # start of the next batch in the buffer
-        self._read_to = 0  # end of the buffer in the file
-
-    def __iter__(self) -> "BatchScan":
-        return self
-
-    def __next__(self) -> tuple[memoryview, BatchHeader]:
-        self._need(HEADER_BYTES)
-        header = read_header(self._buffer, self._at)
-        if header.magic != MAGIC or header.size < HEADER_BYTES or header.last_offset_delta < 0:
-            raise StopIteration
-        self._need(header.size)
-        batch = memoryview(self._buffer)[self._at : self._at + header.size]
-        if not has_valid_crc(batch):
-            raise StopIteration
-        self._at += header.size
-        return batch, header
-
-    def _need(self, length: int) -> None:
-        held = len(self._buffer) - self._at
-        if length > held + self._file.size - self._read_to:
-            raise StopIteration
-        if length > held:
-            chunk = self._file.read(self._read_to, max(_CHUNK_BYTES, length - held))
-            self._read_to += len(chunk)
-            self._buffer = self._buffer[self._at :] + chunk
-            self._at = 0

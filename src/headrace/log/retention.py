@@ -51,7 +51,7 @@ def deletable(
             reasons.append(Reason.LOG_START)
         elif by_age and now_ms - segment.newest_ms > config.retention_ms:
             reasons.append(Reason.AGE)
-        elif by_size and excess >= segment.size and not segment.is_active:
+        elif by_size and excess >= segment.size:
             reasons.append(Reason.SIZE)
         else:
             break

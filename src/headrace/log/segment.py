@@ -81,36 +81,45 @@ class Segment:
         *,
         sizes: SegmentSizes,
         created_ms: int,
+        stage: str = "",
     ) -> None:
-        """`path` is the directory with the segment's name, without a suffix."""
+        """`path` is the directory with the segment's name, without a suffix; `stage` stands behind the suffixes."""
         self._disk = disk
         self.config = config
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.log: File = disk.open(path + LOG_SUFFIX, sizes.log)
+        self.log: File = disk.open(path + LOG_SUFFIX + stage, sizes.log)
         self.offset_index = OffsetIndex(
-            disk.open(path + INDEX_SUFFIX, sizes.offset_index or 0),
+            disk.open(path + INDEX_SUFFIX + stage, sizes.offset_index or 0),
             base_offset,
             config.segment_index_bytes,
         )
         self.time_index = TimeIndex(
-            disk.open(path + TIME_INDEX_SUFFIX, sizes.time_index or 0),
+            disk.open(path + TIME_INDEX_SUFFIX + stage, sizes.time_index or 0),
             base_offset,
             config.segment_index_bytes,
         )
-        self.txn_index = TxnIndex(disk, path + TXN_INDEX_SUFFIX, sizes.txn_index)
+        self.txn_index = TxnIndex(disk, path + TXN_INDEX_SUFFIX + stage, sizes.txn_index)
         self._bytes_since_index = 0
         self._max_timestamp: TimestampOffset | None = None
         self._first_timestamp: int | None = None
 
     @classmethod
     def create(
-        cls, disk: Disk, path: str, base_offset: int, config: LogConfig, *, now_ms: int
+        cls,
+        disk: Disk,
+        path: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        stage: str = "",
     ) -> "Segment":
         """A new, empty segment, its files in place."""
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            disk.create(path + suffix)
-        return cls(disk, path, base_offset, config, sizes=SegmentSizes(), created_ms=now_ms)
+            disk.create(path + suffix + stage)
+        sizes = SegmentSizes()
+        return cls(disk, path, base_offset, config, sizes=sizes, created_ms=now_ms, stage=stage)
 
     @property
     def size(self) -> int:
@@ -153,7 +162,7 @@ class Segment:
         return (
             self.size > config.segment_bytes - batch.size
             or self._waited_ms(now_ms, batch.max_timestamp)
-            > config.segment_ms - config.segment_jitter_ms
+            > config.max_segment_ms - config.segment_jitter_ms
             or self.offset_index.is_full
             or self.time_index.is_full
             or batch.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET
@@ -183,6 +192,7 @@ class Segment:
         """Write index entries that are only in memory."""
         self.offset_index.flush()
         self.time_index.flush()
+        self.txn_index.flush()
 
     def truncate(self, position: int, offset: int) -> None:
         """Cut the file at `position`, where the batch starts that holds or follows `offset`."""
@@ -223,13 +233,17 @@ class Segment:
                 return found
         return None
 
-    def read(self, position: int, max_bytes: int, end_position: int) -> FileSlice:
-        """Whole batches from `position` on: at most `max_bytes`, but at least one; none at or past the end."""
+    def read(
+        self, position: int, max_bytes: int, end_position: int, *, at_least_one: bool
+    ) -> FileSlice:
+        """Whole batches from `position` on, none at or past the end: at most `max_bytes`, unless one is owed."""
         if position >= end_position:
             return FileSlice(self.log, position, 0)
         if end_position - position <= max_bytes:
             return FileSlice(self.log, position, end_position - position)
         end = self._last_batch_end(position, position + max_bytes)
+        if end > position + max_bytes and not at_least_one:
+            end = position
         return FileSlice(self.log, position, min(end, end_position) - position)
 
     def _last_batch_end(self, start: int, limit: int) -> int:
@@ -265,6 +279,8 @@ class Segment:
     def read_next_offset(self) -> int:
         """First offset after the last batch; reads only what the index does not cover."""
         next_offset = self.base_offset
+        if self.offset_index.entries and self.offset_index.last_position >= self.size:
+            raise CorruptBatch(f"{self.log.path}: the index names a batch behind the file's end")
         for found in self.batches(self.offset_index.last_position):
             next_offset = found.header.next_offset
         return next_offset
@@ -295,6 +311,11 @@ class Segment:
             files.append(self.txn_index.file)
         return files
 
+    def sync(self) -> None:
+        """Make all files durable, now."""
+        for file in self.files():
+            file.syncer()()
+
     def close(self) -> None:
         """Give the descriptors back."""
         for file in self.files():
@@ -310,6 +331,7 @@ class Segment:
             target = file.path.removesuffix(remove) + add
             self._disk.rename(file.path, target)
             file.renamed(target)
+        self.txn_index.renamed(self.txn_index.path.removesuffix(remove) + add)
 
     def remove(self) -> None:
         """Remove the files from the disk; slices handed out keep what they map."""

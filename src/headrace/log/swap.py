@@ -2,8 +2,8 @@
 
     1  the new segment is written and synced as `.cleaned`; a crash leaves the old ones, `.cleaned` files are removed
     2  its indexes, then its `.log`, are renamed to `.swap`; from the last rename on, the new one counts
-    3  the old segments are renamed to `.deleted`
-    4  the `.swap` suffix goes
+    3  the old segments are renamed to `.deleted`, each `.log` last: while it is there, all files of it are old ones
+    4  the `.swap` suffix goes, from the `.log` last: until then the swap is known to be unfinished
 
 `finish_swaps` does at opening what a crash left undone. Kafka's own recovery reads these states the same way.
 """
@@ -27,8 +27,8 @@ def swap_in(log: PartitionLog, cleaned: Segment, replaced: list[Segment], *, now
     cleaned.rename(add=SWAP, remove=CLEANED, log_first=False)
     log.disk.sync_directory(log.directory)
     for segment in replaced:
-        log.retire(segment, now_ms)
-    cleaned.rename(remove=SWAP)
+        log.retire(segment, now_ms, replaced=True)
+    cleaned.rename(remove=SWAP, log_first=False)
     log.segments.add(cleaned)
 
 
@@ -47,11 +47,13 @@ def finish_swaps(disk: Disk, directory: str) -> None:
 
 def _finish_swap(disk: Disk, directory: str, base_offset: int, names: set[str]) -> None:
     path = f"{directory}/{offset_name(base_offset)}"
+    next_offset = _next_offset(disk, path + LOG_SUFFIX + SWAP, base_offset)
     for name in names:
         if name.endswith(LOG_SUFFIX):
             replaced = int(name.removesuffix(LOG_SUFFIX))
-            if base_offset <= replaced < _next_offset(disk, path + LOG_SUFFIX + SWAP, base_offset):
-                for suffix in SEGMENT_SUFFIXES:
+            if base_offset <= replaced < next_offset:
+                # The `.log` last, as in step 3: a second crash must not leave an old index beside a new `.log`.
+                for suffix in reversed(SEGMENT_SUFFIXES):
                     disk.remove(f"{directory}/{offset_name(replaced)}{suffix}")
     for suffix in reversed(SEGMENT_SUFFIXES):
         if disk.exists(path + suffix + SWAP):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import FoundBatch, Segment
 from headrace.records.batch_reader import read_batch
+from headrace.records.batch_view import NO_TIMESTAMP
 
 
 class FoundTimestamp(NamedTuple):
@@ -31,9 +32,22 @@ def first_at_or_after(log: PartitionLog, timestamp: int) -> FoundTimestamp | Non
 def with_max_timestamp(log: PartitionLog) -> FoundTimestamp | None:
     """The first record that has the largest timestamp of the log; None if no record has one."""
     segments = log.segments.from_offset(log.log_start_offset)
-    newest = max(segments, key=lambda segment: segment.max_timestamp.timestamp)
-    timestamp = newest.max_timestamp.timestamp
+    timestamp = max(_max_timestamp(segment, log.log_start_offset) for segment in segments)
     return None if timestamp < 0 else first_at_or_after(log, timestamp)
+
+
+def _max_timestamp(segment: Segment, start_offset: int) -> int:
+    if segment.base_offset >= start_offset:
+        return segment.max_timestamp.timestamp
+    # The log starts inside this segment, whose largest timestamp may be a deleted record's.
+    largest = NO_TIMESTAMP
+    for found in segment.batches(segment.offset_index.position_for(start_offset)):
+        if found.header.base_offset >= start_offset:
+            largest = max(largest, found.header.max_timestamp)
+        elif found.header.last_offset >= start_offset:
+            left = (r for r in read_batch(segment.batch_bytes(found)) if r.offset >= start_offset)
+            largest = max((record.timestamp for record in left), default=largest)
+    return largest
 
 
 def _first_in_batch(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
+from headrace.errors import DiskFull
 from headrace.log.disk import Disk, File
 
 _ENTRY: Final = Struct(">hqqqq")
@@ -26,20 +27,35 @@ class AbortedTxn(NamedTuple):
 class TxnIndex:
     """The aborted transactions of one segment."""
 
-    __slots__ = ("_disk", "_file", "_path")
+    __slots__ = ("_disk", "_file", "_path", "_unwritten")
 
     def __init__(self, disk: Disk, path: str, size: int | None) -> None:
         self._disk = disk
         self._path = path
         self._file = None if size is None else disk.open(path, size)
+        self._unwritten: list[AbortedTxn] = []
 
     def append(self, aborted: AbortedTxn) -> None:
         """Add a transaction; markers arrive in the order of their offsets."""
-        if self._file is None:
-            self._file = self._disk.create(self._path)
-        self._file.append(_ENTRY.pack(0, *aborted))
+        self._unwritten.append(aborted)
+        try:
+            self.flush()
+        except DiskFull:
+            pass  # the marker already stands in the log: its entry stays in memory until there is space
+
+    def flush(self) -> None:
+        """Write what is only in memory."""
+        if self._unwritten:
+            if self._file is None:
+                self._file = self._disk.create(self._path)
+            self._file.append(b"".join(_ENTRY.pack(0, *aborted) for aborted in self._unwritten))
+            self._unwritten.clear()
 
     def __iter__(self) -> Iterator[AbortedTxn]:
+        yield from self._written()
+        yield from self._unwritten
+
+    def _written(self) -> Iterator[AbortedTxn]:
         if self._file is not None:
             whole = self._file.size - self._file.size % ENTRY_BYTES  # a torn tail is no entry
             content = self._file.read(0, whole)
@@ -49,8 +65,18 @@ class TxnIndex:
     def truncate(self, offset: int) -> None:
         """Forget markers at or after `offset`."""
         if self._file is not None:
-            keep = sum(1 for aborted in self if aborted.last_offset < offset)
+            keep = sum(1 for aborted in self._written() if aborted.last_offset < offset)
             self._file.truncate(keep * ENTRY_BYTES)
+        self._unwritten = [aborted for aborted in self._unwritten if aborted.last_offset < offset]
+
+    @property
+    def path(self) -> str:
+        """Where the file is, or would be created."""
+        return self._path
+
+    def renamed(self, path: str) -> None:
+        """Tell the index that its segment has a new name, also while it has no file."""
+        self._path = path
 
     @property
     def file(self) -> File | None:

@@ -1,7 +1,7 @@
 """Opens one batch: its records as values. For tools, compaction and lookups; never on the produce or fetch path."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.errors import CorruptBatch
 from headrace.records.batch_view import (
@@ -16,6 +16,8 @@ from headrace.records.compression import DEFAULT_LIMIT_BYTES, decompress
 from headrace.records.varints import read_varint
 
 Header = tuple[str, bytes | None]
+
+_I64_LIMIT: Final = 2**63
 
 
 class Record(NamedTuple):
@@ -73,6 +75,10 @@ def _read_record(payload: bytes, position: int, end: int, batch: BatchHeader) ->
     timestamp = (
         batch.max_timestamp if batch.is_log_append_time else batch.base_timestamp + timestamp_delta
     )
+    if not 0 <= offset_delta <= batch.last_offset_delta:
+        raise CorruptBatch(f"a record claims the offset {offset_delta} behind its batch's first")
+    if not -_I64_LIMIT <= timestamp < _I64_LIMIT:
+        raise CorruptBatch(f"a record claims the timestamp {timestamp}")
     return Record(batch.base_offset + offset_delta, timestamp, key, value, headers)
 
 

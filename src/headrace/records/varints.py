@@ -21,6 +21,8 @@ def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
             position += 1
             encoded |= (byte & 0x7F) << shift
             if byte < 0x80:
+                if encoded >= 1 << 64:
+                    raise CorruptBatch("a variable-length integer is longer than 64 bits")
                 return (encoded >> 1) ^ -(encoded & 1), position
             shift += 7
             if shift > 63:

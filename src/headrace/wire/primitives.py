@@ -67,45 +67,6 @@ def finish_unsigned_varint(buffer: Buffer, position: int, first: int) -> tuple[i
     raise MalformedMessage("a varint does not fit 31 bits")
 
 
-def read_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
-    """A string with its length as i16; None is null."""
-    (length,) = _LENGTH16.unpack_from(buffer, position)
-    position += 2
-    if length < 0:
-        return None, position
-    stop = position + length
-    if stop > len(buffer):
-        raise MalformedMessage("a string ends after its message")
-    return str(buffer[position:stop], "utf-8"), stop
-
-
-def read_compact_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
-    """A string with its length plus one as varint; None is null."""
-    length = buffer[position]
-    position += 1
-    if length > 0x7F:
-        length, position = finish_unsigned_varint(buffer, position, length)
-    if length == 0:
-        return None, position
-    stop = position + length - 1
-    if stop > len(buffer):
-        raise MalformedMessage("a string ends after its message")
-    return str(buffer[position:stop], "utf-8"), stop
-
-
-def not_null(value: str | None) -> str:
-    if value is None:
-        raise MalformedMessage("a string is null that must not be")
-    return value
-
-
-def checked_count(count: int) -> int:
-    """An array's length, for a loop that takes at least a byte per turn and so ends with the buffer."""
-    if count < 0:
-        raise MalformedMessage("an array is null that must not be")
-    return count
-
-
 def skip_tags(buffer: Buffer, position: int, count: int, end: int) -> int:
     """Steps over a tag section whose count begins with the byte `count`."""
     if count > 0x7F:

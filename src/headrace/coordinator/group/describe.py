@@ -7,7 +7,7 @@ from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from headrace.wire.messages.list_groups import ListedGroup
 
-GROUP_TYPE = "Classic"
+GROUP_TYPE = "classic"
 DEAD = "Dead"
 """What DescribeGroups calls a group that does not exist."""
 

@@ -123,6 +123,8 @@ class Groups:
             ),
             JoinGroupResponse,
         )
+        if response.error_code:
+            response.protocol_name = None
         if response.protocol_name is None and version < _FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL:
             response.protocol_name = ""
         return response

@@ -1,0 +1,118 @@
+"""Every API of this broker: the one list. What is not here is not offered, and ApiVersions is computed from it.
+
+Each module has `handle`; its dependencies are keyword-only parameters, bound here by their names. A module may bring its
+own `decode`, and narrow the versions that its messages know.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import Parameter, signature
+from types import ModuleType
+from typing import Any, Final
+
+from headrace.broker.apis import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_config_resources,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sync_group,
+)
+from headrace.broker.dispatch import BoundApi
+from headrace.wire.api_keys import ApiKey, request_class, response_class
+from headrace.wire.codec import decode
+
+APIS: Final[Mapping[ApiKey, ModuleType]] = {
+    ApiKey.PRODUCE: produce,
+    ApiKey.FETCH: fetch,
+    ApiKey.LIST_OFFSETS: list_offsets,
+    ApiKey.METADATA: metadata,
+    ApiKey.OFFSET_COMMIT: offset_commit,
+    ApiKey.OFFSET_FETCH: offset_fetch,
+    ApiKey.FIND_COORDINATOR: find_coordinator,
+    ApiKey.JOIN_GROUP: join_group,
+    ApiKey.HEARTBEAT: heartbeat,
+    ApiKey.LEAVE_GROUP: leave_group,
+    ApiKey.SYNC_GROUP: sync_group,
+    ApiKey.DESCRIBE_GROUPS: describe_groups,
+    ApiKey.LIST_GROUPS: list_groups,
+    ApiKey.API_VERSIONS: api_versions,
+    ApiKey.CREATE_TOPICS: create_topics,
+    ApiKey.DELETE_TOPICS: delete_topics,
+    ApiKey.DELETE_RECORDS: delete_records,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs,
+    ApiKey.ALTER_CONFIGS: alter_configs,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs,
+    ApiKey.CREATE_PARTITIONS: create_partitions,
+    ApiKey.DELETE_GROUPS: delete_groups,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs,
+    ApiKey.OFFSET_DELETE: offset_delete,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
+}
+
+
+def versions(key: ApiKey) -> tuple[int, int]:
+    """First and last version that is handled."""
+    first, last = request_class(key).VERSIONS
+    module = APIS[key]
+    return getattr(module, "FIRST_VERSION", first), getattr(module, "LAST_VERSION", last)
+
+
+def advertised() -> tuple[tuple[int, int, int], ...]:
+    """(key, first, last) of every API as ApiVersions tells it."""
+    return tuple(
+        (key, getattr(module, "ADVERTISED_FROM", versions(key)[0]), versions(key)[1])
+        for key, module in APIS.items()
+    )
+
+
+def bind(parts: Mapping[str, object]) -> dict[int, BoundApi]:
+    """The APIs with their handlers' dependencies taken from `parts`."""
+    return {key: _bind(key, module, parts) for key, module in APIS.items()}
+
+
+def _bind(key: ApiKey, module: ModuleType, parts: Mapping[str, object]) -> BoundApi:
+    needs = [
+        name
+        for name, parameter in signature(module.handle).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    ]
+    first, last = versions(key)
+    own_decode: Callable[[int, bytearray, int], Any] | None = getattr(module, "decode", None)
+    return BoundApi(
+        key,
+        first,
+        last,
+        own_decode or partial(decode, request_class(key)),
+        partial(module.handle, **{name: parts[name] for name in needs}),
+        response_class(key),
+    )

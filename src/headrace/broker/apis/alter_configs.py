@@ -1,0 +1,65 @@
+"""AlterConfigs (33), versions 0-2: the configs of a resource are replaced as a whole.
+
+v2 flexible. Superseded by IncrementalAlterConfigs, and still sent by librdkafka, kafka-python and older Java clients.
+Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG, INVALID_REQUEST, NOT_CONTROLLER.
+Left out: loggers.
+"""
+
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.config_changes import WantedChange, change_configs
+from headrace.broker.live_settings import LiveSettings
+from headrace.broker.request import RequestContext
+from headrace.broker.settings.alter import AlterOutcome, validate_replacement
+from headrace.broker.settings.resource import Resource
+from headrace.controller.configs import ConfigEdit
+from headrace.controller.driver import ControllerDriver
+from headrace.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+
+async def handle(
+    request: AlterConfigsRequest,
+    context: RequestContext,
+    *,
+    cluster: ClusterView,
+    controller: ControllerDriver,
+    live_settings: LiveSettings,
+) -> AlterConfigsResponse:
+    layers = live_settings.current.layers
+
+    def validate(asked: AlterConfigsResource) -> AlterOutcome:
+        resource = Resource(asked.resource_type, asked.resource_name)
+        configs = [(config.name, config.value) for config in asked.configs]
+        return validate_replacement(resource, configs, layers)
+
+    results = await change_configs(
+        [
+            WantedChange(
+                resource=Resource(asked.resource_type, asked.resource_name),
+                outcome=validate(asked),
+                edits=tuple(
+                    ConfigEdit(key=config.name, value=config.value) for config in asked.configs
+                ),
+                replace_all=True,
+            )
+            for asked in request.resources
+        ],
+        cluster,
+        controller,
+        validate_only=request.validate_only,
+    )
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=message,
+                resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, error, message in results
+        ]
+    )

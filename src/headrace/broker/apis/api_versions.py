@@ -1,0 +1,42 @@
+"""ApiVersions (18), versions 0-4: what this broker offers.
+
+v1 throttle time · v3 client name and version, features (KIP-511, KIP-584) · v4 features whose minimum is 0.
+Errors: UNSUPPORTED_VERSION (in a v0 body that every client can read), INVALID_REQUEST for an odd client name.
+"""
+
+import re
+from struct import Struct
+from typing import Final
+
+from headrace.broker.offered import OfferedVersions
+from headrace.broker.request import RequestContext
+from headrace.wire.api_keys import ApiKey
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_UNSUPPORTED: Final = Struct(">hihhh")  # error, one entry: key, first and last version
+
+
+def handle(
+    request: ApiVersionsRequest, context: RequestContext, *, offered: OfferedVersions
+) -> ApiVersionsResponse:
+    if context.version >= 3 and not (
+        _SOFTWARE_NAME.fullmatch(request.client_software_name)
+        and _SOFTWARE_NAME.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=key, min_version=first, max_version=last)
+            for key, first, last in offered
+        ],
+        finalized_features_epoch=0,
+    )
+
+
+def unsupported_version_answer(first_version: int, last_version: int) -> bytes:
+    """A v0 body that names the versions of ApiVersions itself, so that the client can try again."""
+    return _UNSUPPORTED.pack(
+        ErrorCode.UNSUPPORTED_VERSION, 1, ApiKey.API_VERSIONS, first_version, last_version
+    )

@@ -1,0 +1,251 @@
+"""Fetch (1), versions 4-18: record batches, as they are stored, from partitions.
+
+v5 log start offset · v7 sessions (KIP-227) · v9 leader epoch · v11 rack · v12 flexible, diverging epoch · v13 topic ids ·
+v15 replica state · v16 node endpoints · v17 directory id · v18 high watermark of the asker.
+Waits until `min_bytes` are there or `max_wait_ms` are over; any error answers at once. Batches are never opened.
+Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; for all: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+FETCH_SESSION_TOPIC_ID_ERROR.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from headrace.broker.clock import Clock
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.fetch_sessions import FetchSession, FetchSessions, WantedKey
+from headrace.broker.partition_lookup import missing
+from headrace.broker.request import RequestContext
+from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.log.append_result import Refused
+from headrace.replication.partition import Partition, PartitionRead
+from headrace.replication.partition_table import PartitionTable
+from headrace.wire.codec import Piece
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.fetch_response_codec import (
+    FetchDetails,
+    FetchedPartition,
+    FetchedTopic,
+    encode_fetch_response,
+)
+from headrace.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    LeaderIdAndEpoch,
+)
+
+_READ_COMMITTED: Final = 1
+_FIRST_WITH_IDS: Final = 13
+
+
+def handle(
+    request: FetchRequest,
+    context: RequestContext,
+    *,
+    partitions: PartitionTable,
+    cluster: ClusterView,
+    sessions: FetchSessions,
+    traffic: Traffic,
+    clock: Clock,
+    fetch_max_bytes: int,
+) -> list[Piece] | Coroutine[Any, Any, list[Piece]]:
+    version = context.version
+    session = sessions.resolve(request, uses_ids=version >= _FIRST_WITH_IDS, now_ms=clock())
+    if isinstance(session, ErrorCode):
+        return encode_fetch_response(version, [], error_code=session)
+    fetch = _Fetch(
+        request, version, session, partitions, cluster, min(fetch_max_bytes, request.max_bytes)
+    )
+    fetch.read_all()
+    if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wanted:
+        return fetch.answer(traffic)
+    return _wait(fetch, request.max_wait_ms, traffic)
+
+
+async def _wait(fetch: "_Fetch", max_wait_ms: int, traffic: Traffic) -> list[Piece]:
+    """Read again each time one of the partitions grows, until there is enough or the time is up."""
+    grown = asyncio.Event()
+    hosted = fetch.hosted
+    for partition in hosted:
+        partition.growth.add(grown.set)
+    try:
+        async with asyncio.timeout(max_wait_ms / 1000):
+            while not fetch.is_satisfied:
+                await grown.wait()
+                grown.clear()
+                fetch.read_all()
+    except TimeoutError:
+        fetch.read_all()
+    finally:
+        for partition in hosted:
+            partition.growth.remove(grown.set)
+    return fetch.answer(traffic)
+
+
+class _Fetch:
+    """One request: what it wants, what was found the last time it looked."""
+
+    __slots__ = (
+        "_answers",
+        "_bytes",
+        "_cluster",
+        "_has_error",
+        "_max_bytes",
+        "_min_bytes",
+        "_partitions",
+        "_read_committed",
+        "_session",
+        "_version",
+        "wanted",
+    )
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        version: int,
+        session: FetchSession | None,
+        partitions: PartitionTable,
+        cluster: ClusterView,
+        max_bytes: int,
+    ) -> None:
+        self._version = version
+        self._session = session
+        self._partitions = partitions
+        self._cluster = cluster
+        self._max_bytes = max_bytes
+        self._min_bytes = request.min_bytes
+        self._read_committed = request.isolation_level == _READ_COMMITTED
+        self.wanted: list[tuple[WantedKey, FetchPartition]] = (
+            [(key, wanted.ask) for key, wanted in session.wanted.items()]
+            if session is not None
+            else [
+                (((topic.topic, topic.topic_id), ask.partition), ask)
+                for topic in request.topics
+                for ask in topic.partitions
+            ]
+        )
+        self._answers: list[tuple[WantedKey, str, FetchedPartition]] = []
+        self._bytes = 0
+        self._has_error = False
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether the answer need not wait."""
+        return self._bytes >= self._min_bytes or self._has_error
+
+    @property
+    def hosted(self) -> list[Partition]:
+        """The wanted partitions that are here."""
+        found = (self._partitions.get(self._name(key), ask.partition) for key, ask in self.wanted)
+        return [partition for partition in found if partition is not None]
+
+    def read_all(self) -> None:
+        """Look at every wanted partition, from scratch."""
+        self._answers.clear()
+        self._bytes = 0
+        self._has_error = False
+        for key, ask in self.wanted:
+            name = self._name(key)
+            answer = self._read(name, key, ask)
+            self._answers.append((key, name, answer))
+            self._bytes += len(answer.records)
+            if answer.error_code or answer.details is not None:
+                self._has_error = True
+
+    def _name(self, key: WantedKey) -> str:
+        (name, topic_id), _ = key
+        if self._version < _FIRST_WITH_IDS:
+            return name
+        known = self._partitions.topic_name(topic_id)
+        if known is None:
+            topic = self._cluster.state.topics_by_id.get(topic_id)
+            return "" if topic is None else topic.name
+        return known
+
+    def _read(self, topic: str, key: WantedKey, ask: FetchPartition) -> FetchedPartition:
+        partition = self._partitions.get(topic, ask.partition)
+        if partition is None:
+            return self._missing(topic, ask.partition)
+        left = self._max_bytes - self._bytes
+        found = partition.read(
+            ask.fetch_offset,
+            min(ask.partition_max_bytes, left),
+            current_leader_epoch=ask.current_leader_epoch,
+            last_fetched_epoch=ask.last_fetched_epoch,
+            read_committed=self._read_committed,
+            at_least_one=self._bytes == 0,
+        )
+        if isinstance(found, Refused):
+            return self._refused(topic, ask.partition, found.error_code)
+        return _fetched(ask.partition, found)
+
+    def _missing(self, topic: str, index: int) -> FetchedPartition:
+        if not topic and self._version >= _FIRST_WITH_IDS:
+            return FetchedPartition(index, ErrorCode.UNKNOWN_TOPIC_ID, aborted_transactions=())
+        answer = self._refused(topic, index, missing(self._cluster, topic, index).error_code)
+        if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            answer.aborted_transactions = ()  # none, where other errors say nothing: as Kafka has it
+        return answer
+
+    def _refused(self, topic: str, index: int, error_code: ErrorCode) -> FetchedPartition:
+        answer = FetchedPartition(index, error_code)
+        if error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            known = self._cluster.state.partition(topic, index)
+            if known is not None:
+                leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+                answer.details = FetchDetails(current_leader=leader)
+        return answer
+
+    def answer(self, traffic: Traffic) -> list[Piece]:
+        """The response, with the partitions that have news for a session, or all of them."""
+        session = self._session
+        answers = self._answers
+        if session is not None:
+            is_first = session.epoch == 1
+            answers = [
+                entry
+                for entry in answers
+                if entry[0] in session.wanted
+                and (session.wanted[entry[0]].has_news(entry[2]) or is_first)
+            ]
+            session.put_last([key for key, _, answer in answers if len(answer.records)])
+        topics: dict[tuple[str, Any], list[FetchedPartition]] = {}
+        for (topic_key, _), name, answer in answers:
+            topics.setdefault(topic_key, []).append(answer)
+            is_here = self._partitions.of_topic(name) is not None
+            counters = traffic.of(name if is_here else UNKNOWN_TOPIC)
+            counters.fetch_requests += 1
+            counters.bytes_out += len(answer.records)
+            if answer.error_code:
+                counters.failed_fetch_requests += 1
+        return encode_fetch_response(
+            self._version,
+            [FetchedTopic(name, topic_id, found) for (name, topic_id), found in topics.items()],
+            session_id=0 if session is None else session.session_id,
+        )
+
+
+def _fetched(index: int, found: PartitionRead) -> FetchedPartition:
+    answer = FetchedPartition(
+        index,
+        0,
+        found.high_watermark,
+        found.last_stable_offset,
+        found.log_start_offset,
+        # Everything read here lies below the high watermark, where nothing is ever truncated: no copy is needed.
+        found.records.view() if found.records.length else b"",
+    )
+    if found.aborted is not None:
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
+            for txn in found.aborted
+        ]
+    if found.diverging is not None:
+        diverging = EpochEndOffset(
+            epoch=found.diverging.epoch, end_offset=found.diverging.end_offset
+        )
+        answer.details = FetchDetails(diverging_epoch=diverging)
+    return answer

@@ -1,0 +1,112 @@
+"""FindCoordinator (10), versions 0-6: which broker answers for a group.
+
+v1 key type, error message · v3 flexible · v4 several keys, each with its own error (KIP-699) · v5, v6 as v4, for newer error
+codes and share groups. The first request for a group brings `__consumer_offsets` into being.
+Errors, per key: COORDINATOR_NOT_AVAILABLE while that topic or its leader is missing, INVALID_REQUEST for a key type that
+is not offered.
+Left out: coordinators of transactions (type 1) and of share groups' state (type 2).
+"""
+
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple
+
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.reachable_brokers import NO_BROKER, reachable_brokers
+from headrace.broker.request import RequestContext
+from headrace.broker.topic_creation import OFFSETS_TOPIC, TopicCreation
+from headrace.controller.values import Endpoint
+from headrace.coordinator.group.groups import Groups
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.error_text import TEXTS
+from headrace.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_FIRST_WITH_KEYS: Final = 4
+_GROUP: Final = 0
+_NOT_OFFERED: Final = {
+    1: "Transactions are not offered by this broker.",
+    2: "Share groups are not offered by this broker.",
+}
+
+
+class _Found(NamedTuple):
+    """What is known about the coordinator of one key."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    broker_id: int = NO_BROKER
+    host: str = ""
+    port: int = -1
+
+
+_NOT_AVAILABLE: Final = _Found(
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, TEXTS[ErrorCode.COORDINATOR_NOT_AVAILABLE]
+)
+
+
+def handle(
+    request: FindCoordinatorRequest,
+    context: RequestContext,
+    *,
+    cluster: ClusterView,
+    groups: Groups,
+    topic_creation: TopicCreation,
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    keys = request.coordinator_keys if context.version >= _FIRST_WITH_KEYS else (request.key,)
+    if request.key_type != _GROUP:
+        text = _NOT_OFFERED.get(request.key_type, f"Unknown key type {request.key_type}.")
+        refused = _Found(ErrorCode.INVALID_REQUEST, text)
+        return _response(context.version, [(key, refused) for key in keys])
+
+    def answer() -> FindCoordinatorResponse:
+        reachable = reachable_brokers(cluster, context.connection)
+        return _response(
+            context.version, [(key, _find(key, cluster, groups, reachable)) for key in keys]
+        )
+
+    async def create_and_answer() -> FindCoordinatorResponse:
+        await topic_creation.create((OFFSETS_TOPIC,))
+        return answer()
+
+    if keys and OFFSETS_TOPIC not in cluster.state.topics:
+        return create_and_answer()
+    return answer()
+
+
+def _find(
+    group_id: str, cluster: ClusterView, groups: Groups, reachable: dict[int, Endpoint]
+) -> _Found:
+    partition = cluster.state.partition(OFFSETS_TOPIC, groups.partition_for(group_id))
+    if partition is None or partition.leader not in reachable:
+        return _NOT_AVAILABLE
+    endpoint = reachable[partition.leader]
+    return _Found(broker_id=partition.leader, host=endpoint.host, port=endpoint.port)
+
+
+def _response(version: int, found: list[tuple[str, _Found]]) -> FindCoordinatorResponse:
+    if version >= _FIRST_WITH_KEYS:
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(
+                    key=key,
+                    node_id=one.broker_id,
+                    host=one.host,
+                    port=one.port,
+                    error_code=one.error,
+                    error_message=one.message,
+                )
+                for key, one in found
+            ]
+        )
+    _, one = found[0]
+    return FindCoordinatorResponse(
+        error_code=one.error,
+        # Kafka fills the message here even when there is nothing to say.
+        error_message=one.message or ErrorCode.NONE.name,
+        node_id=one.broker_id,
+        host=one.host,
+        port=one.port,
+    )

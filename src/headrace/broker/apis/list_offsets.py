@@ -1,0 +1,124 @@
+"""ListOffsets (2), versions 1-11: offsets by time.
+
+v2 isolation level · v4 leader epochs · v6 flexible · v7 max timestamp (-3) · v8 earliest local (-4) · v9 latest tiered (-5) ·
+v10 time-out · v11 earliest pending upload (-6). No time found: offset and timestamp -1 without an error.
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
+UNSUPPORTED_VERSION for a special timestamp that the version does not have.
+Without tiered storage the whole log is local, nothing is tiered and nothing waits to be. A partition that is asked for twice
+gets INVALID_REQUEST, once.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.partition_lookup import find_leader
+from headrace.broker.request import RequestContext
+from headrace.log.append_result import Refused
+from headrace.log.time_lookup import FoundTimestamp, first_at_or_after, with_max_timestamp
+from headrace.replication.partition import Partition
+from headrace.replication.partition_table import PartitionTable
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_FIRST_VERSION_OF: Final = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED: Final = 1
+_NOTHING: Final = FoundTimestamp(-1, -1, -1)
+
+
+def handle(
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    *,
+    partitions: PartitionTable,
+    cluster: ClusterView,
+) -> ListOffsetsResponse:
+    read_committed = request.isolation_level == _READ_COMMITTED
+
+    def answer(topic: str, ask: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        found = look_up(topic, ask)
+        if isinstance(found, Refused):
+            return ListOffsetsPartitionResponse(
+                partition_index=ask.partition_index, error_code=found.error_code
+            )
+        return ListOffsetsPartitionResponse(
+            partition_index=ask.partition_index,
+            timestamp=found.timestamp,
+            offset=found.offset,
+            leader_epoch=found.leader_epoch,
+        )
+
+    def look_up(topic: str, ask: ListOffsetsPartition) -> FoundTimestamp | Refused:
+        if context.version < _FIRST_VERSION_OF.get(ask.timestamp, 0) or ask.timestamp < -6:
+            return Refused(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {ask.timestamp}")
+        partition = find_leader(
+            partitions,
+            cluster,
+            topic,
+            ask.partition_index,
+            current_leader_epoch=ask.current_leader_epoch,
+        )
+        if isinstance(partition, Refused):
+            return partition
+        return _offset_at(partition, ask.timestamp, read_committed=read_committed)
+
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    answer(topic.name, asks[0])
+                    if len(asks) == 1
+                    else ListOffsetsPartitionResponse(
+                        partition_index=index, error_code=ErrorCode.INVALID_REQUEST
+                    )
+                    for index, asks in _by_partition(topic.partitions).items()
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _by_partition(
+    asks: Iterable[ListOffsetsPartition],
+) -> dict[int, list[ListOffsetsPartition]]:
+    grouped: dict[int, list[ListOffsetsPartition]] = {}
+    for ask in asks:
+        grouped.setdefault(ask.partition_index, []).append(ask)
+    return grouped
+
+
+def _offset_at(partition: Partition, timestamp: int, *, read_committed: bool) -> FoundTimestamp:
+    log = partition.log
+    end_offset = partition.last_stable_offset if read_committed else partition.high_watermark
+    match timestamp:
+        case -1:
+            return FoundTimestamp(-1, end_offset, partition.leader_epoch)
+        case -2 | -4:
+            start = log.log_start_offset
+            return FoundTimestamp(-1, start, log.leader_epochs.epoch_at(start))
+        case -5 | -6:
+            return _NOTHING
+        case -3:
+            found = with_max_timestamp(log)
+        case _:
+            found = first_at_or_after(log, timestamp)
+    return _NOTHING if found is None or found.offset >= end_offset else found

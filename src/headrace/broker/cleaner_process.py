@@ -1,0 +1,70 @@
+"""The process that rewrites segments for compaction: a job on standard input, results line by line on standard output.
+
+A process of its own, because opening millions of records would hold the interpreter's lock against the event loop. It
+touches only sealed segments and its own `.cleaned` files; if it dies, the log is as it was.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from headrace.log.compaction_job import (
+    CompactionJob,
+    CompactionLimits,
+    CompactionProgress,
+    RewrittenSegment,
+)
+from headrace.log.compaction_rewrite import Compaction
+from headrace.log.disk import OsDisk
+
+
+class CleanerOrder(msgspec.Struct):
+    """What the broker asks for."""
+
+    job: CompactionJob
+    limits: CompactionLimits
+    max_bytes_per_second: float
+
+
+class CleanerReport(msgspec.Struct):
+    """One line of the answer: a rewritten segment, or at the end the counts."""
+
+    rewritten: RewrittenSegment | None = None
+    progress: CompactionProgress | None = None
+
+
+def main() -> None:
+    """Do one job."""
+    os.nice(5)  # the broker comes first
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=CleanerOrder)
+    pace = _pace(order.max_bytes_per_second)
+    compaction = Compaction(OsDisk(), order.job, order.limits, pace)
+    for rewritten in compaction.rewrite():
+        _report(CleanerReport(rewritten=rewritten))
+    _report(CleanerReport(progress=compaction.progress))
+
+
+def _report(report: CleanerReport) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _pace(max_bytes_per_second: float) -> Callable[[int], None]:
+    started = time.monotonic()
+    read_bytes = 0
+
+    def pace(count: int) -> None:
+        nonlocal read_bytes
+        read_bytes += count
+        ahead_s = started + read_bytes / max_bytes_per_second - time.monotonic()
+        if ahead_s > 0:
+            time.sleep(ahead_s)
+
+    return pace
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""One client connection: frames in, answers out in request order. A rim module, and one of the hot ones.
+
+Order: requests of a connection are handled one after the other, as Kafka does. Only a Produce that waits for its replicas
+lets the next request start: its place in the log is fixed by then. Answers of one wake-up leave in one write. Reading
+stops while the peer does not take its answers, while too many requests are queued, and while the memory budget is used up.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+from headrace.broker.frame_buffer import FrameBuffer
+from headrace.broker.memory_budget import MemoryBudget
+from headrace.errors import MalformedMessage
+from headrace.wire.codec import Piece
+
+_logger = logging.getLogger(__name__)
+
+_MAX_QUEUED_FRAMES: Final = 64
+_WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
+
+Answer: TypeAlias = list[Piece] | None
+"""Pieces of a whole frame, or None for a request that is not answered (acks=0)."""
+
+Dispatch: TypeAlias = Callable[
+    ["Connection", bytearray], "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]"
+]
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs from the listener it belongs to."""
+
+    receive_area: memoryview
+    budget: MemoryBudget
+    max_frame_bytes: int
+    dispatch: Dispatch
+    listener_name: str
+
+    def opened(self, connection: "Connection") -> bool:
+        """Count a connection in; False if it is one too many."""
+
+    def closed(self, connection: "Connection") -> None:
+        """Count it out."""
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run in the background, under supervision."""
+
+    def now(self) -> float:
+        """The loop's clock, coarse: good enough to find idle connections."""
+
+
+class _Slot:
+    """The place of one answer in the order of a connection."""
+
+    __slots__ = ("answer", "frame_bytes", "is_done")
+
+    def __init__(self, frame_bytes: int) -> None:
+        self.answer: Answer = None
+        self.frame_bytes = frame_bytes
+        self.is_done = False
+
+
+class Connection(asyncio.BufferedProtocol):
+    """See the module's text."""
+
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._owner = owner
+        self._frames = FrameBuffer(owner.max_frame_bytes)
+        self._queue: deque[bytearray] = deque()
+        self._outbox: deque[_Slot] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._transport: asyncio.Transport | None = None
+        self._partial_bytes = 0  # of the frame that is arriving
+        self._is_busy = False  # a request is being handled that the next one must wait for
+        self._is_write_paused = False
+        self._is_read_paused = False
+        self.last_active = 0.0
+        self.peer_host = ""
+        self.local_address = ("", 0)
+        self.listener_name = owner.listener_name
+        self.session: dict[str, Any] = {}  # what APIs remember per connection
+
+    # ---- asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.peer_host = (transport.get_extra_info("peername") or ("",))[0]
+        self.local_address = (transport.get_extra_info("sockname") or ("", 0))[:2]
+        self.last_active = self._owner.now()
+        if not self._owner.opened(self):
+            self._transport.abort()
+            return
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER_BYTES)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        for task in self._tasks:
+            task.cancel()
+        self._owner.budget.forget(self._resume_reading)
+        self._owner.budget.give_back(
+            self._partial_bytes
+            + sum(map(len, self._queue))
+            + sum(slot.frame_bytes for slot in self._outbox)
+        )
+        self._queue.clear()
+        self._outbox.clear()
+        self._owner.closed(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.area(self._owner.receive_area)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = self._owner.now()
+        try:
+            frames = self._frames.received(self._owner.receive_area, nbytes)
+        except MalformedMessage as error:
+            self.close(str(error))
+            return
+        self._count_memory(frames)
+        if frames:
+            self._queue += frames
+            self._work()
+        elif self._owner.budget.is_exhausted:
+            self._balance_reading()
+
+    def _count_memory(self, frames: list[bytearray]) -> None:
+        held_bytes = self._frames.held_bytes
+        grown_by = held_bytes - self._partial_bytes + sum(map(len, frames))
+        self._partial_bytes = held_bytes
+        if grown_by > 0:
+            self._owner.budget.take(grown_by)
+        elif grown_by < 0:
+            self._owner.budget.give_back(-grown_by)
+
+    def pause_writing(self) -> None:
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_write_paused = False
+        self._work()
+
+    # ---- requests
+
+    def _work(self) -> None:
+        """Handle queued requests as far as order and back-pressure allow; send what is ready in one write."""
+        ready: list[Piece] = []
+        answered_bytes = 0
+        while self._queue and not self._is_busy and not self._is_write_paused:
+            frame = self._queue.popleft()
+            try:
+                answer = self._owner.dispatch(self, frame)
+            except MalformedMessage as error:
+                self._owner.budget.give_back(len(frame))
+                self.close(str(error))
+                return
+            if answer is None:
+                answered_bytes += len(frame)
+            elif isinstance(answer, list):
+                if self._outbox:
+                    self._park(len(frame), answer)
+                else:
+                    ready += answer
+                    answered_bytes += len(frame)
+            else:
+                self._wait_for(answer, len(frame))
+        if ready and self._transport is not None:
+            self._transport.writelines(ready)
+        if answered_bytes:
+            self._owner.budget.give_back(answered_bytes)
+        self._balance_reading()
+
+    def _park(self, frame_bytes: int, answer: list[Piece]) -> None:
+        slot = _Slot(frame_bytes)
+        slot.answer, slot.is_done = answer, True
+        self._outbox.append(slot)
+
+    def _wait_for(
+        self,
+        work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]",
+        frame_bytes: int,
+    ) -> None:
+        slot = _Slot(frame_bytes)
+        self._outbox.append(slot)
+        if isinstance(work, asyncio.Future):
+            work.add_done_callback(lambda future: self._complete(slot, future.result()))
+            return
+        self._is_busy = True
+        task = self._owner.start_task(self._run(slot, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, slot: _Slot, work: Coroutine[Any, Any, Answer]) -> None:
+        try:
+            answer = await work
+        except MalformedMessage as error:
+            self.close(str(error))
+            return
+        self._is_busy = False
+        self._complete(slot, answer)
+        self._work()
+
+    def _complete(self, slot: _Slot, answer: Answer) -> None:
+        slot.answer, slot.is_done = answer, True
+        if self._transport is None:
+            return
+        ready: list[Piece] = []
+        answered_bytes = 0
+        while self._outbox and self._outbox[0].is_done:
+            done = self._outbox.popleft()
+            ready += done.answer or ()
+            answered_bytes += done.frame_bytes
+        if ready:
+            self._transport.writelines(ready)
+        self._owner.budget.give_back(answered_bytes)
+        self._balance_reading()
+
+    # ---- back-pressure
+
+    def _balance_reading(self) -> None:
+        if self._transport is None:
+            return
+        too_many = len(self._queue) + len(self._outbox) >= _MAX_QUEUED_FRAMES
+        budget = self._owner.budget
+        if not self._is_read_paused and (too_many or (budget.is_exhausted and self._holds_memory)):
+            self._is_read_paused = True
+            self._transport.pause_reading()
+            if not too_many:
+                budget.wait(self._resume_reading)
+        elif self._is_read_paused and not too_many and not budget.is_exhausted:
+            self._resume_reading()
+
+    @property
+    def _holds_memory(self) -> bool:
+        return bool(self._queue or self._outbox or self._partial_bytes)
+
+    def _resume_reading(self) -> None:
+        if self._transport is not None and self._is_read_paused:
+            self._is_read_paused = False
+            self._transport.resume_reading()
+
+    # ---- closing
+
+    def close(self, reason: str = "") -> None:
+        """Close after what was written has left."""
+        if self._transport is not None:
+            if reason:
+                _logger.info("closing the connection of %s: %s", self.peer_host, reason)
+            self._transport.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way: no request queued, none unanswered."""
+        return not self._queue and not self._outbox

@@ -1,0 +1,139 @@
+"""From a frame to an answer, once for all APIs: header, version check, decode, handle, encode, errors.
+
+A version or an API that is not offered closes the connection, because the peer could not read an answer; ApiVersions is
+the exception, with an answer every client can read. A failing handler is logged and answered with UNKNOWN_SERVER_ERROR
+where the response has room for it: the only `except Exception` of the broker.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from time import perf_counter
+from typing import Any, Final, cast
+
+from headrace.broker.apis.api_versions import unsupported_version_answer
+from headrace.broker.connection import Answer, Connection
+from headrace.broker.request import RequestContext
+from headrace.broker.request_metrics import RequestMetrics
+from headrace.errors import MalformedMessage
+from headrace.wire.api_keys import ApiKey
+from headrace.wire.codec import Piece, encode_pieces
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.headers import decode_request_header, encode_response_header
+from headrace.wire.message import Response
+
+_logger = logging.getLogger(__name__)
+_LENGTH: Final = Struct(">i")
+
+Body = list[Piece] | Response | None
+"""What a handler returns: an encoded body, a message to be encoded, or None for no answer at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundApi:
+    """One API with its handler's dependencies bound."""
+
+    key: ApiKey
+    first_version: int
+    last_version: int
+    decode: Callable[[int, bytearray, int], Any]
+    handle: Callable[[Any, RequestContext], Body | Awaitable[Body]]
+    response: type[Response]
+
+
+class Dispatcher:
+    """Called by connections with each frame."""
+
+    def __init__(self, apis: Mapping[int, BoundApi], metrics: RequestMetrics) -> None:
+        self._apis = apis
+        self._metrics = metrics
+
+    def __call__(
+        self, connection: Connection, frame: bytearray
+    ) -> "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]":
+        """Answer a request, now or later. MalformedMessage if the peer broke the protocol."""
+        header = decode_request_header(frame)
+        version = header.api_version
+        api = self._apis.get(header.api_key)
+        if api is None or not api.first_version <= version <= api.last_version:
+            if api is not None and api.key == ApiKey.API_VERSIONS:
+                body = unsupported_version_answer(api.first_version, api.last_version)
+                return _frame(api, 0, header.correlation_id, [body])
+            raise MalformedMessage(f"API {header.api_key} version {version} is not offered here")
+        started = perf_counter()
+        request = api.decode(version, frame, header.size)
+        context = RequestContext(header.api_key, version, header.client_id or "", connection)
+        reply = _Reply(api, version, header.correlation_id, started, self._metrics)
+        try:
+            result = api.handle(request, context)
+        except MalformedMessage:
+            raise
+        except Exception:
+            _logger.exception("%s v%d failed", api.key.title, version)
+            return reply.failed()
+        if isinstance(result, asyncio.Future):
+            return reply.chained(result)
+        if asyncio.iscoroutine(result):
+            return reply.awaited(result)
+        return reply.to(cast(Body, result))
+
+
+class _Reply:
+    """The way back of one request."""
+
+    __slots__ = ("_api", "_correlation_id", "_metrics", "_started", "_version")
+
+    def __init__(
+        self,
+        api: BoundApi,
+        version: int,
+        correlation_id: int,
+        started: float,
+        metrics: RequestMetrics,
+    ) -> None:
+        self._api = api
+        self._version = version
+        self._correlation_id = correlation_id
+        self._started = started
+        self._metrics = metrics
+
+    def to(self, body: Body) -> Answer:
+        self._metrics.observe(self._api.key, perf_counter() - self._started)
+        if body is None:
+            return None
+        pieces = body if isinstance(body, list) else encode_pieces(body, self._version)
+        return _frame(self._api, self._version, self._correlation_id, pieces)
+
+    def failed(self) -> Answer:
+        if "error_code" not in (name for name, *_ in self._api.response.SCHEMA):
+            raise MalformedMessage("the request could not be answered")
+        response = cast(Any, self._api.response)(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self.to(response)
+
+    async def awaited(self, work: Coroutine[Any, Any, Body]) -> Answer:
+        try:
+            body = await work
+        except MalformedMessage:
+            raise
+        except Exception:
+            _logger.exception("%s v%d failed", self._api.key.title, self._version)
+            return self.failed()
+        return self.to(body)
+
+    def chained(self, work: "asyncio.Future[Body]") -> "asyncio.Future[Answer]":
+        answer: asyncio.Future[Answer] = work.get_loop().create_future()
+
+        def finish(done: "asyncio.Future[Body]") -> None:
+            if not answer.cancelled():
+                answer.set_result(self.to(done.result()))
+
+        work.add_done_callback(finish)
+        return answer
+
+
+def _frame(api: BoundApi, version: int, correlation_id: int, body: list[Piece]) -> list[Piece]:
+    header = encode_response_header(api.key, version, correlation_id)
+    length = len(header) + sum(map(len, body))
+    return [_LENGTH.pack(length) + header, *body]

@@ -1,0 +1,133 @@
+"""Accepts connections and holds their limits. A rim module."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headrace.broker.connection import Connection, Dispatch
+from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.settings.listener import Listener
+
+_logger = logging.getLogger(__name__)
+
+_RECEIVE_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Kafka's settings of the same names."""
+
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
+    connections_max_idle_ms: int
+    max_frame_bytes: int
+    backlog: int
+
+
+class ConnectionCounts:
+    """Connections over all listeners: in all, and by the peer's address."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.open: set[Connection] = set()
+        self._by_host: Counter[str] = Counter()
+        self.refused = 0
+
+    def add(self, connection: Connection) -> bool:
+        """Count a connection in, or refuse it."""
+        host = connection.peer_host
+        limits = self.limits
+        allowed = limits.max_connections_per_ip_overrides.get(host, limits.max_connections_per_ip)
+        if len(self.open) >= limits.max_connections or self._by_host[host] >= allowed:
+            self.refused += 1
+            _logger.warning("refusing a connection of %s: the limit is reached", host)
+            return False
+        self.open.add(connection)
+        self._by_host[host] += 1
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Count it out."""
+        if connection in self.open:
+            self.open.remove(connection)
+            self._by_host[connection.peer_host] -= 1
+            if not self._by_host[connection.peer_host]:
+                del self._by_host[connection.peer_host]
+
+
+class OpenListener:
+    """One address that is being listened on: the owner of its connections."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        dispatch: Dispatch,
+        budget: MemoryBudget,
+        counts: ConnectionCounts,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self.listener = listener
+        self.listener_name = listener.name
+        self.dispatch = dispatch
+        self.budget = budget
+        self.max_frame_bytes = counts.limits.max_frame_bytes
+        self.receive_area = memoryview(bytearray(_RECEIVE_BYTES))
+        self._counts = counts
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._server: asyncio.Server | None = None
+        self._now = self._loop.time()
+
+    async def bind(self) -> int:
+        """Take the address without answering yet. Returns the port, which the system chose if none was given."""
+        self._server = await self._loop.create_server(
+            lambda: Connection(self),
+            self.listener.host or None,
+            self.listener.port,
+            backlog=self._counts.limits.backlog,
+            start_serving=False,
+        )
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def serve(self) -> None:
+        """Accept connections from now on."""
+        assert self._server is not None
+        await self._server.start_serving()
+
+    def stop_accepting(self) -> None:
+        """Take no new connections; those there are go on."""
+        if self._server is not None:
+            self._server.close()
+
+    def close_connections(self) -> None:
+        """Close every connection of this listener."""
+        for connection in list(self._counts.open):
+            if connection.listener_name == self.listener_name:
+                connection.close()
+
+    def close_idle(self) -> None:
+        """Close connections that were silent for too long; also moves the coarse clock."""
+        self._now = self._loop.time()
+        limit_s = self._counts.limits.connections_max_idle_ms / 1000
+        for connection in list(self._counts.open):
+            if connection.is_idle and self._now - connection.last_active > limit_s:
+                connection.close("idle for too long")
+
+    # ---- what connections ask of their owner
+
+    def opened(self, connection: Connection) -> bool:
+        return self._counts.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._counts.remove(connection)
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        return self._tasks.create_task(work)
+
+    def now(self) -> float:
+        return self._now

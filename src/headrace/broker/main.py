@@ -1,0 +1,229 @@
+"""Starts and stops a broker, in an order that can be read here. A rim module.
+
+Up: log directories (recovery), store, wire the parts, bind the listeners, register, controller, roles, background work,
+serve. Down: stop accepting, leave the groups, stop background work, close the logs, withdraw, close the store.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from headrace.broker.clock import Clock, wall_clock
+from headrace.broker.health import BrokerState
+from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.settings.listener import Listener
+from headrace.broker.wiring import Parts
+from headrace.controller.deletions import RemoveReplicas
+from headrace.controller.driver import NotController
+from headrace.coordination.embedded import EmbeddedStore
+from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
+from headrace.coordination.nodes import BrokerNode, text_of_id
+from headrace.coordination.store import Store, StoreFailed
+from headrace.coordinator.group.events import DeletedTopic
+from headrace.errors import DiskFailed
+from headrace.log.disk import OsDisk
+from headrace.log.log_dirs import LogDirs
+from headrace.log.meta_properties import claim_directory, read_cluster_id
+
+_logger = logging.getLogger(__name__)
+
+STORE_FILE = "coordination.sqlite"
+
+
+class Broker:
+    """One broker of a cluster; alone, it is the whole cluster."""
+
+    def __init__(self, settings: BrokerSettings, *, clock: Clock = wall_clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._stop = asyncio.Event()
+        self._disk = OsDisk(max_open_files=_open_file_budget())
+        self._registration: BrokerRegistration | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self.ports: dict[str, int] = {}  # by listener name
+        self.parts: Parts | None = None
+
+    def stop(self) -> None:
+        """Ask the broker to end; `run` returns when it has."""
+        self._stop.set()
+
+    async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Run until `stop`; `on_ready` is called once clients are served. Raises what keeps the broker from that."""
+        settings = self._settings
+        log_dirs = LogDirs(
+            self._disk,
+            list(settings.log_dirs),
+            config_for=lambda _: settings.topic_defaults.to_log_config(
+                producer_id_expiration_ms=settings.producer_id_expiration_ms
+            ),
+            new_id=uuid4,
+        )
+        log_dirs.open(self._clock())
+        try:
+            async with self._open_store() as store, asyncio.TaskGroup() as tasks:
+                await self._start(store, log_dirs, tasks)
+                on_ready()
+                await self._stop.wait()
+                await self._shut_down()
+        except BaseExceptionGroup as failures:
+            raise _first_failure(failures) from None
+        finally:
+            epoch = -1 if self._registration is None else self._registration.epoch
+            log_dirs.close(self._clock(), broker_epoch=epoch)
+
+    @asynccontextmanager
+    async def _open_store(self) -> AsyncIterator[Store]:
+        store: Store = EmbeddedStore(Path(self._settings.log_dirs[0]) / STORE_FILE)
+        await store.open()
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    async def _start(self, store: Store, log_dirs: LogDirs, tasks: asyncio.TaskGroup) -> None:
+        settings = self._settings
+        await prepare(store)
+        known = next(
+            filter(None, (read_cluster_id(self._disk, each.path) for each in log_dirs.online)), None
+        )
+        identity = await cluster_id(store, known or text_of_id(uuid4()))
+        for directory in log_dirs.online:
+            claim_directory(
+                self._disk,
+                directory.path,
+                cluster_id=identity,
+                node_id=settings.node_id,
+                new_directory_id=uuid4(),
+            )
+
+        def on_topics_deleted(topics: list[tuple[str, UUID]], paths: list[str]) -> None:
+            tasks.create_task(self._after_deletion(topics, paths))
+
+        parts = self.parts = Parts(
+            settings,
+            store=store,
+            disk=self._disk,
+            log_dirs=log_dirs,
+            cluster_id=identity,
+            clock=self._clock,
+            tasks=tasks,
+            broker_epoch=lambda: -1 if self._registration is None else self._registration.epoch,
+            on_topics_deleted=on_topics_deleted,
+        )
+        await parts.http.start()
+        for listener in parts.listeners:
+            self.ports[listener.listener_name] = await listener.bind()
+        node = self._broker_node(log_dirs.previous_broker_epoch)
+        self._registration = BrokerRegistration(store, settings.node_id, node)
+        await self._registration.register()
+        parts.controller.listen(parts.roles.apply)
+        self._background = [
+            tasks.create_task(self._registration.run()),
+            tasks.create_task(parts.controller.run()),
+        ]
+        await parts.controller.ready()
+        jobs = [*parts.housekeeping.jobs(), parts.cleaner.run()]
+        self._background += [tasks.create_task(job) for job in jobs]
+        for listener in parts.listeners:
+            await listener.serve()
+        parts.lifecycle.state = BrokerState.RUNNING
+
+    def _broker_node(self, previous_broker_epoch: int) -> BrokerNode:
+        settings = self._settings
+        advertised = settings.advertised_listeners or tuple(
+            listener._replace(port=self.ports[listener.name], host=_dialable(listener))
+            for listener in settings.listeners
+        )
+        return BrokerNode(
+            listener_security_protocol_map={each.name: each.protocol for each in advertised},
+            endpoints=tuple(map(str, advertised)),
+            host=advertised[0].host,
+            port=advertised[0].port,
+            timestamp=str(self._clock()),
+            rack=settings.broker_rack,
+            previous_broker_epoch=previous_broker_epoch,
+        )
+
+    async def _after_deletion(self, topics: list[tuple[str, UUID]], paths: list[str]) -> None:
+        assert self.parts is not None
+        parts = self.parts
+        for path in paths:
+            try:
+                await asyncio.to_thread(self._disk.remove_tree, path)
+            except DiskFailed as error:
+                _logger.error("%s stays until the next start: %s", path, error)
+        await parts.groups.topics_deleted([DeletedTopic(name, id_) for name, id_ in topics])
+        ids = tuple(id_ for _, id_ in topics)
+        try:
+            await parts.controller.replicas_removed(
+                RemoveReplicas(broker_id=self._settings.node_id, topic_ids=ids)
+            )
+        except (NotController, StoreFailed) as error:
+            _logger.warning("the controller will ask again for %s: %s", topics, error)
+
+    async def _shut_down(self) -> None:
+        assert self.parts is not None
+        assert self._registration is not None
+        parts = self.parts
+        parts.lifecycle.state = BrokerState.SHUTTING_DOWN
+        for listener in parts.listeners:
+            listener.stop_accepting()
+        parts.groups.stop()
+        for listener in parts.listeners:
+            listener.close_connections()
+        for task in self._background:
+            task.cancel()
+        await self._registration.withdraw()
+        await parts.http.stop()
+
+
+def _first_failure(failure: BaseException) -> BaseException:
+    """What went wrong, without the groups that tasks wrap around it."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
+
+
+def _dialable(listener: Listener) -> str:
+    """A host that other brokers and clients can dial, for a listener on all interfaces."""
+    import socket
+
+    return listener.host or socket.gethostname()
+
+
+def _open_file_budget() -> int:
+    """How many segment files may be open: two thirds of what the process may open at all."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return max(64, soft * 2 // 3)
+
+
+def run_forever(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> None:
+    """Run a broker in this process until SIGTERM or SIGINT."""
+    import signal
+
+    async def run() -> None:
+        broker = Broker(settings)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, broker.stop)
+        await broker.run(on_ready=lambda: on_ready(broker))
+
+    with asyncio.Runner(loop_factory=new_loop()) as runner:
+        runner.run(run())
+
+
+def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where there is one, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,135 @@
+"""The page of metrics: every family, in order, as text in Prometheus' format. Pure but for `MetricsSources.process`.
+
+Owns nothing that is counted: it reads the counters of others when asked. Names are those of Kafka's JMX metrics as the
+public rules of the JMX exporter write them, and those of kafka_exporter; `docs/metrics.md` lists them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import headrace
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.health import Lifecycle
+from headrace.broker.listener import ConnectionCounts
+from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.metrics import partition_families as partitions
+from headrace.broker.metrics import traffic_families as traffic
+from headrace.broker.metrics.exposition import family, in_pieces, labels, single
+from headrace.broker.metrics.group_families import (
+    GroupCounts,
+    ReadProgress,
+    group_count_families,
+    progress_families,
+)
+from headrace.broker.metrics.process_families import process_families
+from headrace.broker.metrics.process_stats import ProcessStats
+from headrace.broker.metrics.recent_window import RecentWindow
+from headrace.broker.request_metrics import RequestMetrics
+from headrace.broker.traffic import Traffic
+from headrace.log.log_dirs import LogDirs
+from headrace.replication.partition_table import PartitionTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSources:
+    """Where the figures come from. Without groups or progress their families are left out."""
+
+    lifecycle: Lifecycle
+    cluster: ClusterView
+    partitions: PartitionTable
+    log_dirs: LogDirs
+    traffic: Traffic
+    requests: RequestMetrics
+    connections: ConnectionCounts
+    memory: MemoryBudget
+    fetch_sessions: FetchSessions
+    process: Callable[[], ProcessStats]
+    groups: GroupCounts | None = None
+    group_progress: ReadProgress | None = None
+
+
+class _Totals(NamedTuple):
+    """What is compared with its value of a minute ago."""
+
+    buckets: traffic.BucketsByApi
+    loop_cpu_seconds: float
+
+
+class MetricsPage:
+    """Remembers a little of the past, so that it can say how things are lately."""
+
+    def __init__(self, sources: MetricsSources, now_ms: int) -> None:
+        self._sources = sources
+        self._window = RecentWindow(self._totals, now_ms)
+
+    def pieces(self, now_ms: int) -> Iterator[str]:
+        """The page, piece by piece, some of them empty: other work may be done between two of them."""
+        return in_pieces(self._lines(now_ms))
+
+    def _totals(self) -> _Totals:
+        buckets = traffic.buckets_by_api(self._sources.requests)
+        return _Totals(buckets, self._sources.process().loop_cpu_seconds)
+
+    def _lines(self, now_ms: int) -> Iterator[str]:
+        sources = self._sources
+        process = sources.process()
+        since_ms, earlier = self._window.beginning(now_ms)
+        cpu_seconds = process.loop_cpu_seconds - earlier.loop_cpu_seconds
+        yield from _broker_families(sources, _idle_share(cpu_seconds, now_ms - since_ms))
+        yield from traffic.topic_families(sources.traffic)
+        yield from traffic.request_families(sources.requests, earlier.buckets)
+        yield from traffic.connection_families(sources.connections, sources.memory)
+        yield from traffic.fetch_session_families(sources.fetch_sessions)
+        yield from partitions.log_dir_families(sources.log_dirs)
+        broker_id, cluster = sources.cluster.broker_id, sources.cluster.state
+        yield from partitions.controller_families(broker_id, cluster)
+        known = partitions.PartitionPicture(broker_id, cluster, sources.partitions)
+        yield from known.gather()
+        yield from partitions.replica_families(known)
+        yield from partitions.cluster_families(broker_id, cluster, known)
+        if sources.groups is not None:
+            yield from group_count_families(sources.groups)
+        if sources.group_progress is not None:
+            yield from progress_families(sources.group_progress, sources.partitions)
+        yield from process_families(process)
+
+
+def _idle_share(cpu_seconds: float, elapsed_ms: int) -> float:
+    """How much of the time the event loop had nothing to do, from 0 to 1."""
+    if elapsed_ms <= 0:
+        return 1.0
+    return round(min(1.0, max(0.0, 1.0 - cpu_seconds * 1_000 / elapsed_ms)), 4)
+
+
+def _broker_families(sources: MetricsSources, idle_share: float) -> Iterator[str]:
+    cluster = sources.cluster
+    yield from family(
+        "headrace_info",
+        "gauge",
+        "1, with the version and the broker's identity.",
+        [
+            (
+                labels(
+                    version=headrace.__version__,
+                    broker_id=cluster.broker_id,
+                    cluster_id=cluster.cluster_id,
+                ),
+                1,
+            )
+        ],
+    )
+    yield from single(
+        "kafka_server_kafkaserver_brokerstate",
+        "gauge",
+        "1 starting, 2 recovering logs, 3 running, 6 handing over, 7 shutting down.",
+        int(sources.lifecycle.state),
+    )
+    # One event loop does what Kafka's two pools of threads do: the same figure under both names.
+    for name in (
+        "kafka_network_socketserver_networkprocessoravgidle_percent",
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+    ):
+        text = "Share of the last minute or two that the event loop was idle, 0 to 1."
+        yield from single(name, "gauge", text, idle_share)

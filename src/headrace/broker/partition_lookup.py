@@ -1,0 +1,37 @@
+"""Finds a hosted partition for a request, or says why not. Shared by the APIs that address partitions."""
+
+from headrace.broker.cluster_view import ClusterView
+from headrace.log.append_result import Refused
+from headrace.replication.partition import ANY_EPOCH, Partition
+from headrace.replication.partition_table import PartitionTable
+from headrace.wire.error_code import ErrorCode
+
+
+def find_partition(
+    partitions: PartitionTable, cluster: ClusterView, topic: str, index: int
+) -> Partition | Refused:
+    """The partition, in whatever role it is here."""
+    partition = partitions.get(topic, index)
+    return missing(cluster, topic, index) if partition is None else partition
+
+
+def find_leader(
+    partitions: PartitionTable,
+    cluster: ClusterView,
+    topic: str,
+    index: int,
+    *,
+    current_leader_epoch: int = ANY_EPOCH,
+) -> Partition | Refused:
+    """The partition, if it is led here and the asker's epoch is ours."""
+    partition = find_partition(partitions, cluster, topic, index)
+    if isinstance(partition, Refused):
+        return partition
+    return partition.fence(current_leader_epoch) or partition
+
+
+def missing(cluster: ClusterView, topic: str, index: int) -> Refused:
+    """Why a partition is not here."""
+    if cluster.state.partition(topic, index) is None:
+        return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} does not exist")
+    return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is led elsewhere")

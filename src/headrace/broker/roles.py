@@ -1,0 +1,250 @@
+"""Makes the hosted partitions what the cluster says they are: creates, leads, resigns, reconfigures, deletes.
+
+Fed with the controller's changes, in order, before the request behind them is answered. Applying a change twice does
+nothing the second time. A partition's new epoch counts only once its log knows it.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from headrace.broker.clock import Clock
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.live_settings import LiveSettings
+from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.settings.topic_config import TopicConfig
+from headrace.broker.shard_log import PartitionShardLog
+from headrace.broker.traffic import Traffic
+from headrace.controller.changes import (
+    Change,
+    ChangeBatch,
+    ConfigChanged,
+    PartitionChanged,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+from headrace.controller.values import ALL_BROKERS, ConfigKind
+from headrace.controller.values import Partition as PartitionState
+from headrace.coordinator.group.groups import Groups
+from headrace.errors import DiskFailed
+from headrace.ids import TopicPartition
+from headrace.log.log_config import LogConfig
+from headrace.log.log_dirs import LogDirs
+from headrace.log.partition_log import PartitionLog
+from headrace.replication.partition import Partition
+from headrace.replication.partition_table import PartitionTable
+
+_logger = logging.getLogger(__name__)
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+class Roles:
+    """See the module's text."""
+
+    def __init__(
+        self,
+        *,
+        cluster: ClusterView,
+        partitions: PartitionTable,
+        log_dirs: LogDirs,
+        groups: Groups,
+        live_settings: LiveSettings,
+        traffic: Traffic,
+        clock: Clock,
+        on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None],
+    ) -> None:
+        """`on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove."""
+        self._cluster = cluster
+        self._partitions = partitions
+        self._log_dirs = log_dirs
+        self._groups = groups
+        self._live_settings = live_settings
+        self._traffic = traffic
+        self._clock = clock
+        self._on_topics_deleted = on_topics_deleted
+        live_settings.listen(self._on_settings)
+
+    def apply(self, batch: ChangeBatch) -> None:
+        """Take in what the controller published."""
+        self._cluster.apply(batch)
+        if batch.is_snapshot:
+            self._reconcile()
+        else:
+            for change in batch.changes:
+                self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case TopicCreated(name, topic_id, partitions):
+                for index, state in enumerate(partitions):
+                    self._settle(name, topic_id, index, state)
+            case PartitionsAdded(name, first, partitions):
+                topic_id = self._cluster.state.topics[name].topic_id
+                for index, state in enumerate(partitions, first):
+                    self._settle(name, topic_id, index, state)
+            case PartitionChanged(name, index, state):
+                topic_id = self._cluster.state.topics[name].topic_id
+                self._settle(name, topic_id, index, state)
+            case TopicDeleted(name, topic_id, _):
+                self._delete(name, topic_id)
+            case ConfigChanged(ConfigKind.TOPIC, name, _):
+                self._reconfigure(name)
+            case ConfigChanged(ConfigKind.BROKER, _, _):
+                self._apply_dynamic_settings()
+            case _:
+                pass
+
+    # ---- a whole picture
+
+    def _reconcile(self) -> None:
+        state = self._cluster.state
+        self._apply_dynamic_settings()
+        for topic in state.topics.values():
+            for index, partition in enumerate(topic.partitions):
+                self._settle(topic.name, topic.topic_id, index, partition)
+        wanted = {
+            TopicPartition(topic.name, index): topic.topic_id
+            for topic in state.topics.values()
+            for index, partition in enumerate(topic.partitions)
+            if self._cluster.broker_id in partition.replicas
+        }
+        for log in list(self._log_dirs):
+            if log.topic_partition not in wanted:
+                self._set_stray_aside(log)
+        for topic_id, deleted in state.deleted_topics.items():
+            if self._cluster.broker_id in deleted.pending:
+                self._delete(deleted.name, topic_id)
+
+    def _set_stray_aside(self, log: PartitionLog) -> None:
+        deleted = self._cluster.state.deleted_topics
+        is_deleted = log.topic_id is not None and log.topic_id in deleted
+        self._drop(log.topic_partition)
+        path = self._log_dirs.set_aside(log.topic_partition, "delete" if is_deleted else "stray")
+        _logger.warning("%s is not this broker's: set aside as %s", log.topic_partition, path)
+
+    # ---- one partition
+
+    def _settle(self, topic: str, topic_id: UUID, index: int, state: PartitionState) -> None:
+        broker_id = self._cluster.broker_id
+        topic_partition = TopicPartition(topic, index)
+        if broker_id not in state.replicas:
+            if self._drop(topic_partition) is not None:
+                self._log_dirs.set_aside(topic_partition, "delete")
+            return
+        partition = self._partitions.get(topic, index)
+        if partition is None or partition.topic_id != topic_id:
+            partition = self._host(topic_partition, topic_id)
+        if partition is None or state.leader_epoch <= partition.leader_epoch:
+            return
+        if state.leader == broker_id:
+            partition.become_leader(
+                broker_id,
+                state.leader_epoch,
+                state.isr,
+                high_watermark=self._checkpointed_high_watermark(topic_partition),
+            )
+            if topic == OFFSETS_TOPIC:
+                codec = self._live_settings.current.offsets_topic_compression_codec
+                self._groups.elected(index, PartitionShardLog(partition, codec=codec))
+        else:
+            self._resign(partition)
+
+    def _host(self, topic_partition: TopicPartition, topic_id: UUID) -> Partition | None:
+        now_ms = self._clock()
+        log = self._log_dirs.get(topic_partition)
+        if log is not None and log.topic_id not in (None, topic_id):
+            # Left by a topic that was deleted while this broker was away; the name is in use again.
+            self._drop(topic_partition)
+            self._log_dirs.set_aside(topic_partition, "delete")
+            log = None
+        config = self.topic_config(topic_partition.topic)
+        try:
+            if log is None:
+                log = self._log_dirs.create(topic_partition, topic_id, now_ms=now_ms)
+        except DiskFailed as error:
+            _logger.error("%s cannot be created: %s", topic_partition, error)
+            return None
+        log.update_config(self.log_config(config))
+        partition = Partition(
+            topic_partition,
+            topic_id,
+            log,
+            min_insync_replicas=config.min_insync_replicas,
+            on_disk_failed=self._on_disk_failed,
+        )
+        self._partitions.add(partition)
+        return partition
+
+    def _checkpointed_high_watermark(self, topic_partition: TopicPartition) -> int:
+        directory = self._log_dirs.directory_of(topic_partition)
+        return 0 if directory is None else directory.high_watermarks.get(topic_partition, 0)
+
+    def _resign(self, partition: Partition) -> None:
+        partition.resign()
+        topic, index = partition.topic_partition
+        if topic == OFFSETS_TOPIC:
+            self._groups.resigned(index)
+
+    def _drop(self, topic_partition: TopicPartition) -> Partition | None:
+        partition = self._partitions.remove(topic_partition)
+        if partition is not None:
+            self._resign(partition)
+        return partition
+
+    def _on_disk_failed(self, partition: Partition, error: DiskFailed) -> None:
+        self.take_offline(partition.topic_partition, error)
+
+    def take_offline(self, topic_partition: TopicPartition, error: DiskFailed) -> None:
+        """The disk under a partition failed: give up everything in its directory."""
+        directory = self._log_dirs.directory_of(topic_partition)
+        if directory is not None:
+            for lost in self._log_dirs.take_offline(directory.path, str(error)):
+                self._drop(lost)
+
+    # ---- topics
+
+    def _delete(self, topic: str, topic_id: UUID) -> None:
+        paths: list[str] = []
+        hosted = self._partitions.of_topic(topic) or {}
+        for index, partition in list(hosted.items()):
+            if partition.topic_id == topic_id:
+                self._drop(TopicPartition(topic, index))
+                path = self._log_dirs.set_aside(TopicPartition(topic, index), "delete")
+                if path is not None:
+                    paths.append(path)
+        self._traffic.forget(topic)
+        self._on_topics_deleted([(topic, topic_id)], paths)
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """A topic's configuration as it is now."""
+        overrides = self._cluster.state.config(ConfigKind.TOPIC, topic)
+        return self._live_settings.current.topic_config(overrides)
+
+    def log_config(self, config: TopicConfig) -> LogConfig:
+        """What a log needs of it."""
+        expiration_ms = self._live_settings.current.producer_id_expiration_ms
+        return config.to_log_config(producer_id_expiration_ms=expiration_ms)
+
+    def _reconfigure(self, topic: str) -> None:
+        hosted = self._partitions.of_topic(topic)
+        if hosted:
+            config = self.topic_config(topic)
+            log_config = self.log_config(config)
+            for partition in hosted.values():
+                partition.log.update_config(log_config)
+                partition.min_insync_replicas = config.min_insync_replicas
+
+    def _apply_dynamic_settings(self) -> None:
+        state = self._cluster.state
+        self._live_settings.apply_dynamic(
+            default=state.config(ConfigKind.BROKER, ALL_BROKERS),
+            broker=state.config(ConfigKind.BROKER, str(self._cluster.broker_id)),
+        )
+
+    def _on_settings(self, _: BrokerSettings) -> None:
+        # Topics inherit what they do not set themselves.
+        for topic in {partition.topic_partition.topic for partition in self._partitions}:
+            self._reconfigure(topic)

@@ -1,0 +1,74 @@
+"""A partition of an internal topic, as a coordinator's shard sees it: records in, committed records out."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from headrace.coordinator.contract import AppendRefused, StoredRecord
+from headrace.log.append_result import Refused
+from headrace.records.batch_builder import BatchOptions, build_batch, records_at
+from headrace.records.batch_reader import read_batch
+from headrace.records.batch_view import headers_in
+from headrace.replication.partition import Partition
+from headrace.wire.error_code import ErrorCode
+
+_READ_BYTES = 64 * 1024
+
+
+class PartitionShardLog:
+    """`coordinator.contract.ShardLog` over a hosted partition, for as long as it is led in one epoch."""
+
+    def __init__(self, partition: Partition, *, codec: int) -> None:
+        self._partition = partition
+        self._leader_epoch = partition.leader_epoch
+        self._options = BatchOptions(codec=codec)
+
+    @property
+    def high_watermark(self) -> int:
+        return self._partition.high_watermark
+
+    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+        offset, end_offset = (
+            self._partition.log.log_start_offset,
+            self._partition.log.log_end_offset,
+        )
+        while offset < end_offset:
+            self._require_leadership()
+            found = self._partition.log.read(offset, _READ_BYTES, end_offset)
+            if isinstance(found, Refused) or found.length == 0:
+                return
+            records = found.copy()
+            chunk: list[tuple[int, bytes | None, bytes | None]] = []
+            for position, header in headers_in(records):
+                if not header.is_control:
+                    batch = memoryview(records)[position : position + header.size]
+                    chunk += [
+                        (record.offset, record.key, record.value) for record in read_batch(batch)
+                    ]
+                offset = header.next_offset
+            yield chunk
+
+    def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
+        self._require_leadership()
+        batch = build_batch(records_at(0, now_ms, records), self._options)
+        result = self._partition.append(batch, acks=-1, now_ms=now_ms, from_client=False)
+        if isinstance(result, Refused):
+            raise AppendRefused(result.error_code)
+        return result.last_offset + 1
+
+    async def wait_committed(self, next_offset: int) -> None:
+        self._require_leadership()
+        if self._partition.high_watermark >= next_offset:
+            return
+        committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def settle(is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
+            if not committed.done():
+                committed.set_result(is_committed)
+
+        self._partition.committed.add(next_offset, settle)
+        if not await committed:
+            raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _require_leadership(self) -> None:
+        if not self._partition.is_leader or self._partition.leader_epoch != self._leader_epoch:
+            raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,0 +1,198 @@
+"""Constructs every part of a broker once, and gives each its dependencies. Starting and stopping is `main`'s."""
+
+import asyncio
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+from headrace.broker import api_table
+from headrace.broker.cleaner import Cleaner
+from headrace.broker.clock import Clock
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.config_rules import SettingRules
+from headrace.broker.dispatch import Dispatcher
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.health import Lifecycle
+from headrace.broker.housekeeping import Housekeeping
+from headrace.broker.http_endpoint import HttpEndpoint
+from headrace.broker.http_pages import http_pages
+from headrace.broker.listener import ConnectionCounts, ConnectionLimits, OpenListener
+from headrace.broker.live_settings import LiveSettings
+from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.metadata_answers import MetadataAnswers
+from headrace.broker.metrics.process_stats import read_process_stats
+from headrace.broker.metrics_page import MetricsSources
+from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.request_metrics import RequestMetrics
+from headrace.broker.roles import Roles
+from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.topic_creation import TopicCreation
+from headrace.broker.traffic import Traffic
+from headrace.controller.core import ControllerSettings
+from headrace.controller.driver import ControllerDriver
+from headrace.coordination.store import Store
+from headrace.coordinator.group.groups import Groups
+from headrace.coordinator.group.settings import GroupSettings
+from headrace.errors import DiskFailed
+from headrace.log.disk import Disk
+from headrace.log.log_dirs import LogDirs
+from headrace.log.partition_log import PartitionLog
+from headrace.replication.partition_table import PartitionTable
+
+
+class Parts:
+    """The parts of one broker, wired but not started."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        store: Store,
+        disk: Disk,
+        log_dirs: LogDirs,
+        cluster_id: str,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        broker_epoch: Callable[[], int],
+        on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None],
+    ) -> None:
+        self.live_settings = LiveSettings(settings)
+        self.traffic = Traffic()
+        self.partitions = PartitionTable()
+        self.request_metrics = RequestMetrics()
+        self.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self.budget = MemoryBudget(settings.request_memory_bytes)
+        self.connections = ConnectionCounts(connection_limits(settings))
+        self.log_dirs = log_dirs
+        self.cluster = ClusterView(
+            settings.node_id,
+            cluster_id,
+            tells_dialled_address=settings.advertised_listeners is None,
+        )
+        self.controller = ControllerDriver(
+            store,
+            settings.node_id,
+            config_rules=SettingRules(self.live_settings),
+            settings=controller_settings(settings),
+        )
+        self.producer_ids = ProducerIds(
+            lambda: self.controller.allocate_producer_ids(settings.node_id, broker_epoch())
+        )
+        self.groups = Groups(
+            group_settings(settings),
+            partition_count=self._offsets_partitions,
+            wall_clock_ms=clock,
+            new_uuid=lambda: str(uuid4()),
+            spawn=tasks.create_task,
+        )
+        self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
+        self.roles = Roles(
+            cluster=self.cluster,
+            partitions=self.partitions,
+            log_dirs=log_dirs,
+            groups=self.groups,
+            live_settings=self.live_settings,
+            traffic=self.traffic,
+            clock=clock,
+            on_topics_deleted=on_topics_deleted,
+        )
+        self.dispatch = Dispatcher(
+            api_table.bind(
+                {
+                    "clock": clock,
+                    "cluster": self.cluster,
+                    "controller": self.controller,
+                    "fetch_max_bytes": settings.fetch_max_bytes,
+                    "groups": self.groups,
+                    "live_settings": self.live_settings,
+                    "log_dirs": log_dirs,
+                    "metadata_answers": MetadataAnswers(),
+                    "offered": api_table.advertised(),
+                    "partitions": self.partitions,
+                    "producer_ids": self.producer_ids,
+                    "sessions": self.sessions,
+                    "topic_creation": self.topic_creation,
+                    "traffic": self.traffic,
+                }
+            ),
+            self.request_metrics,
+        )
+        self.listeners = [
+            OpenListener(listener, self.dispatch, self.budget, self.connections, tasks)
+            for listener in settings.listeners
+        ]
+        self.lifecycle = Lifecycle()
+        sources = MetricsSources(
+            lifecycle=self.lifecycle,
+            cluster=self.cluster,
+            partitions=self.partitions,
+            log_dirs=log_dirs,
+            traffic=self.traffic,
+            requests=self.request_metrics,
+            connections=self.connections,
+            memory=self.budget,
+            fetch_sessions=self.sessions,
+            process=read_process_stats,
+            groups=self.groups,
+            group_progress=self.groups.progress,
+        )
+        self.http = HttpEndpoint(settings.headrace_http_listeners, http_pages(sources, clock))
+        self.cleaner = Cleaner(self.partitions, log_dirs, self.live_settings, clock)
+        self.housekeeping = Housekeeping(
+            disk=disk,
+            log_dirs=log_dirs,
+            partitions=self.partitions,
+            live_settings=self.live_settings,
+            clock=clock,
+            on_disk_failed=self._on_disk_failed,
+            close_idle_connections=self._close_idle_connections,
+        )
+
+    def _offsets_partitions(self) -> int:
+        topic = self.cluster.state.topics.get("__consumer_offsets")
+        if topic is None:
+            return self.live_settings.current.offsets_topic_num_partitions
+        return len(topic.partitions)
+
+    def _on_disk_failed(self, log: PartitionLog, error: DiskFailed) -> None:
+        self.roles.take_offline(log.topic_partition, error)
+
+    def _close_idle_connections(self) -> None:
+        for listener in self.listeners:
+            listener.close_idle()
+
+
+def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
+    """The settings that bound connections."""
+    return ConnectionLimits(
+        max_connections=settings.max_connections,
+        max_connections_per_ip=settings.max_connections_per_ip,
+        max_connections_per_ip_overrides=dict(settings.max_connections_per_ip_overrides),
+        connections_max_idle_ms=settings.connections_max_idle_ms,
+        max_frame_bytes=settings.socket_request_max_bytes,
+        backlog=settings.socket_listen_backlog_size,
+    )
+
+
+def controller_settings(settings: BrokerSettings) -> ControllerSettings:
+    """The settings that a controller on this broker goes by."""
+    defaults = settings.topic_defaults
+    return ControllerSettings(
+        num_partitions=settings.num_partitions,
+        default_replication_factor=settings.default_replication_factor,
+        min_insync_replicas=defaults.min_insync_replicas,
+        unclean_leader_election_enable=defaults.unclean_leader_election_enable,
+    )
+
+
+def group_settings(settings: BrokerSettings) -> GroupSettings:
+    """The settings that the group coordinator goes by."""
+    return GroupSettings(
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        max_size=settings.group_max_size,
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
+        offsets_commit_timeout_ms=settings.offsets_commit_timeout_ms,
+    )

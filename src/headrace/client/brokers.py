@@ -1,0 +1,118 @@
+"""Connections to the brokers of one cluster, blocking, opened when first needed and kept.
+
+It owns its connections and what it was told about where brokers live; it is used by one thread. It knows neither
+topics nor groups, and it repeats no request: whoever asked knows whether that is safe.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from headrace.client.connection import Connection
+from headrace.client.exchange import Disconnected
+
+DEFAULT_PORT = 9092
+PATIENCE_S = 3.0  # a broker that is just starting gets this long before it counts as unreachable
+RETRY_AFTER_S = 0.1
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Unreachable(Disconnected):
+    """None of the bootstrap servers could be reached."""
+
+    def __init__(self, addresses: Iterable[Address], reason: str) -> None:
+        self.addresses = tuple(addresses)
+        self.reason = reason
+        super().__init__(f"no broker at {', '.join(map(str, self.addresses))}: {reason}")
+
+
+def parse_addresses(bootstrap_servers: str) -> list[Address]:
+    """`host:port,[::1]:port,host` as addresses. Raises ValueError with the part that is none."""
+    addresses = []
+    for part in bootstrap_servers.split(","):
+        name = part.strip().rpartition("://")[2]
+        if not name:
+            continue
+        host, colon, port = name.rpartition(":")
+        if not colon or name.endswith("]"):
+            host, port = name, str(DEFAULT_PORT)
+        if not port.isdecimal() or not 0 < int(port) < 65536 or not host.strip("[]"):
+            raise ValueError(f"'{part.strip()}' is not of the form host:port")
+        addresses.append(Address(host.strip("[]"), int(port)))
+    if not addresses:
+        raise ValueError("no address was given")
+    return addresses
+
+
+class Brokers:
+    """Who can be asked."""
+
+    def __init__(
+        self,
+        bootstrap: Iterable[Address],
+        *,
+        connect: Callable[[Address], Connection],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._bootstrap = tuple(bootstrap)
+        self._connect = connect
+        self._patience_s = patience_s
+        self._addresses: dict[int, Address] = {}
+        self._open: dict[Address, Connection] = {}
+
+    def learn(self, addresses: dict[int, Address]) -> None:
+        """Where the brokers of the cluster live, as metadata said last."""
+        self._addresses = dict(addresses)
+
+    def address_of(self, broker_id: int) -> Address | None:
+        return self._addresses.get(broker_id)
+
+    def any(self) -> Connection:
+        """A connection to some broker: one that is open, else the first that answers."""
+        for connection in self._open.values():
+            return connection
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            reasons = []
+            for address in (*self._addresses.values(), *self._bootstrap):
+                try:
+                    return self._to(address)
+                except Disconnected as refused:
+                    reasons.append(str(refused.__cause__ or refused))
+            if time.monotonic() >= deadline:
+                raise Unreachable(self._bootstrap, reasons[-1])
+            time.sleep(RETRY_AFTER_S)
+
+    def to(self, broker_id: int) -> Connection:
+        """A connection to this broker. Raises Disconnected where it cannot be reached or is not known."""
+        address = self._addresses.get(broker_id)
+        if address is None:
+            raise Disconnected(f"broker {broker_id} is not known to the cluster")
+        return self._to(address)
+
+    def _to(self, address: Address) -> Connection:
+        connection = self._open.get(address)
+        if connection is None:
+            connection = self._open[address] = self._connect(address)
+        return connection
+
+    def drop(self, connection: Connection) -> None:
+        """Forget a connection that broke."""
+        connection.close()
+        for address, known in list(self._open.items()):
+            if known is connection:
+                del self._open[address]
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()

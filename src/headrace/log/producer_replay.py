@@ -1,0 +1,48 @@
+"""Producer state from the batches of a log: one batch at a time, or all behind a snapshot.
+
+An append and a recovery take this same path. Only markers are opened.
+"""
+
+from headrace.log.producer_snapshots import ProducerSnapshots
+from headrace.log.producer_state import ProducerState
+from headrace.log.segment import Segment
+from headrace.log.segments import Segments
+from headrace.records.batch_view import BatchHeader, Buffer
+from headrace.records.control_batch import read_marker
+
+
+def note_batch(
+    producers: ProducerState, header: BatchHeader, segment: Segment, batch: Buffer
+) -> None:
+    """Bring producer state and aborted index up to date with a producer's batch that stands in `segment`."""
+    if not header.is_control:
+        producers.note_data(header)
+        return
+    if header.record_count == 0:
+        return  # what compaction leaves of a transaction that is gone with its marker
+    control_type, coordinator_epoch = read_marker(batch)
+    ended = producers.note_marker(header, control_type, coordinator_epoch)
+    if ended is not None and ended.aborted:
+        segment.txn_index.append(producers.aborted_txn(ended))
+
+
+def producers_at(
+    end_offset: int, segments: Segments, snapshots: ProducerSnapshots
+) -> ProducerState:
+    """The state as it was at `end_offset`: from the newest snapshot before it, and the batches behind."""
+    snapshots.remove_after(end_offset)
+    start, producers = snapshots.load_latest(end_offset)
+    for segment in segments.from_offset(start):
+        if segment.base_offset >= end_offset:
+            break
+        segment.txn_index.truncate(max(start, segment.base_offset))
+        first = segment.find(start)
+        if first is None:
+            continue
+        for position, header in segment.batches(first.position):
+            if header.base_offset >= end_offset:
+                break
+            if header.base_offset >= start and header.producer_id >= 0:
+                batch = segment.log.read(position, header.size) if header.is_control else b""
+                note_batch(producers, header, segment, batch)
+    return producers

@@ -1,0 +1,68 @@
+"""Those who wait for a partition: for an offset to be committed, or for anything new to read (pure).
+
+A waiter is a callback. It is called once; whoever no longer waits takes itself out.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeAlias
+
+OnCommitted: TypeAlias = Callable[[bool], None]
+"""Called with True when the offset is committed, False when this broker no longer leads."""
+
+OnGrowth: TypeAlias = Callable[[], None]
+
+
+class OffsetWaiters:
+    """Waiting until the high watermark reaches an offset."""
+
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, OnCommitted]] = []
+        self._sequence = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, offset: int, waiter: OnCommitted) -> None:
+        """Wait until everything below `offset` is committed."""
+        heappush(self._heap, (offset, next(self._sequence), waiter))
+
+    def release(self, high_watermark: int) -> None:
+        """Call those whose offset has been reached, in order."""
+        while self._heap and self._heap[0][0] <= high_watermark:
+            heappop(self._heap)[2](True)
+
+    def dismiss(self) -> None:
+        """Call everybody: it will not happen here."""
+        waiting, self._heap = self._heap, []
+        for _, _, waiter in sorted(waiting, key=lambda entry: entry[:2]):
+            waiter(False)
+
+
+class GrowthWaiters:
+    """Waiting until there is more to read, or the partition's role changes."""
+
+    __slots__ = ("_waiters",)
+
+    def __init__(self) -> None:
+        self._waiters: dict[OnGrowth, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def add(self, waiter: OnGrowth) -> None:
+        """Call on each growth until removed."""
+        self._waiters[waiter] = None
+
+    def remove(self, waiter: OnGrowth) -> None:
+        """No longer wait; not waiting is fine too."""
+        self._waiters.pop(waiter, None)
+
+    def notify(self) -> None:
+        """There is more to read."""
+        if self._waiters:
+            for waiter in tuple(self._waiters):
+                waiter()

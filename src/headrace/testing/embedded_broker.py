@@ -1,0 +1,154 @@
+"""A real broker inside the test process: the same code, in a thread of its own, on a free port.
+
+    with EmbeddedBroker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+It keeps its data in a temporary directory, which goes when it stops. A rim module: it owns a thread and an event loop.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final, Self, TypeVar
+
+from headrace.broker.main import Broker, new_loop
+from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.controller.deletions import DeleteTopics
+from headrace.controller.topics import CreateTopics, NewTopic
+from headrace.errors import HeadraceError
+
+T = TypeVar("T")
+
+_TEST_SETTINGS: Final = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "group.initial.rebalance.delay.ms": "0",  # no test waits for members that will not come
+    "group.min.session.timeout.ms": "1",
+    "offsets.topic.num.partitions": "5",
+}
+
+
+class EmbeddedBroker:
+    """One broker for tests."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` in Kafka's names, on top of a few that make tests quick."""
+        self._overrides = dict(settings or {})
+        self._directory: str | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._broker: Broker | None = None
+        self._failure: BaseException | None = None
+        self._port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client's setting of that name wants."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def data_directory(self) -> str:
+        """Where the logs are."""
+        assert self._directory is not None, "not started"
+        return self._directory
+
+    # ---- starting and stopping
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.remove_data()
+
+    def start(self) -> None:
+        """Start, or start again on the same data and port. Returns when clients are served."""
+        if self._directory is None:
+            self._directory = tempfile.mkdtemp(prefix="headrace-")
+        started = threading.Event()
+        self._failure = None
+        self._thread = threading.Thread(
+            target=self._run, args=(started,), name="headrace-broker", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Stop as after SIGTERM."""
+        if self._thread is not None and self._loop is not None and self._broker is not None:
+            self._loop.call_soon_threadsafe(self._broker.stop)
+            self._thread.join()
+            self._thread = None
+            self._raise_failure()
+
+    def remove_data(self) -> None:
+        """Forget everything; a next start begins anew."""
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+            self._port = 0
+
+    # ---- shortcuts for tests
+
+    def create_topic(self, name: str, partitions: int = 1, **config: str) -> None:
+        """Create a topic; config names with underscores for dots, as in `cleanup_policy="compact"`."""
+        topic = NewTopic(
+            name=name,
+            num_partitions=partitions,
+            configs={key.replace("_", "."): value for key, value in config.items()},
+        )
+        answer = self._call(self._parts.controller.create_topics(CreateTopics(topics=(topic,))))[0]
+        if answer.error:
+            raise HeadraceError(f"{name}: {answer.error.name}: {answer.message}")
+
+    def reset(self) -> None:
+        """Delete all topics, and the groups with them, so that the next test starts from nothing."""
+        names = tuple(self._call(_topic_names(self._parts.cluster)))
+        if names:
+            self._call(self._parts.controller.delete_topics(DeleteTopics(names=names)))
+
+    # ---- the broker's thread
+
+    def _run(self, started: threading.Event) -> None:
+        try:
+            with asyncio.Runner(loop_factory=new_loop()) as runner:
+                runner.run(self._serve(started))
+        except BaseException as failure:  # noqa: BLE001 (handed to the thread that started us)
+            self._failure = failure
+        finally:
+            started.set()
+
+    async def _serve(self, started: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        properties = _TEST_SETTINGS | self._overrides
+        if self._port:
+            properties["listeners"] = f"PLAINTEXT://127.0.0.1:{self._port}"
+        settings = BrokerSettings.from_properties(properties, default_log_dir=self.data_directory)
+        self._broker = Broker(settings)
+
+        def on_ready() -> None:
+            assert self._broker is not None
+            self._port = next(iter(self._broker.ports.values()))
+            started.set()
+
+        await self._broker.run(on_ready)
+
+    @property
+    def _parts(self) -> Any:
+        assert self._broker is not None, "not started"
+        return self._broker.parts
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None, "not started"
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+async def _topic_names(cluster: Any) -> list[str]:
+    return list(cluster.state.topics)

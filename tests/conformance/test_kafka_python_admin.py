@@ -1,0 +1,95 @@
+"""kafka-python's admin client, which asks with other versions than librdkafka does."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.conformance.clients.confluent import Confluent
+from tests.conformance.clients.kafka_python import KafkaPython
+from tests.conformance.conftest import MakeTopic
+from tests.conformance.samples import BASE_TIMESTAMP_MS, numbered
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture
+def kafka_admin(address: str) -> Iterator[Any]:
+    from kafka import KafkaAdminClient
+
+    client = KafkaAdminClient(bootstrap_servers=address)
+    yield client
+    client.close()
+
+
+def test_topics_are_created_described_grown_and_deleted(kafka_admin: Any, unique: Unique) -> None:
+    topic = unique("kafka-python-topic")
+    kafka_admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1}})
+    assert topic in kafka_admin.list_topics()
+    kafka_admin.create_partitions({topic: 3})
+    [described] = kafka_admin.describe_topics([topic])
+    assert [(part["partition_index"], part["leader_id"]) for part in described["partitions"]] == [
+        (0, 1),
+        (1, 1),
+        (2, 1),
+    ]
+    [again] = kafka_admin.describe_topics([UUID(described["topic_id"])])
+    assert again["name"] == topic
+    kafka_admin.delete_topics([topic])
+
+
+def test_bad_requests_earn_their_errors(kafka_admin: Any, make_topic: MakeTopic) -> None:
+    from kafka import errors
+
+    topic = make_topic("kafka-python-errors")
+    with pytest.raises(errors.TopicAlreadyExistsError):
+        kafka_admin.create_topics([topic])
+    with pytest.raises(errors.InvalidTopicError):
+        kafka_admin.create_topics(["not/allowed"])
+    with pytest.raises(errors.UnknownTopicOrPartitionError):
+        kafka_admin.delete_topics(["never-created"])
+    with pytest.raises(errors.InvalidPartitionsError):
+        kafka_admin.create_partitions({topic: 1})
+
+
+def test_offsets_are_listed_by_every_special_time(
+    kafka_admin: Any, address: str, make_topic: MakeTopic
+) -> None:
+    from kafka import TopicPartition
+
+    topic = make_topic("kafka-python-offsets")
+    Confluent().produce(address, topic, 0, numbered(5), codec="none")
+    partition = TopicPartition(topic, 0)
+    kafka_admin.delete_records({partition: 2})
+    times = {-1: 5, -2: 2, -4: 2, BASE_TIMESTAMP_MS: 2}
+    found = {
+        time: kafka_admin.list_partition_offsets({partition: time})[partition].offset
+        for time in times
+    }
+    assert found == times
+
+
+def test_groups_show_their_offsets(
+    kafka_admin: Any, address: str, make_topic: MakeTopic, unique: Unique
+) -> None:
+    from kafka import TopicPartition
+
+    topic, group = make_topic("kafka-python-groups"), unique("kafka-python-group")
+    Confluent().produce(address, topic, 0, numbered(5), codec="none")
+    KafkaPython().consume_in_group(address, topic, group, 3)
+    offsets = kafka_admin.list_group_offsets({group: None})[group]
+    assert offsets[TopicPartition(topic, 0)].offset == 3
+    assert group in {found["group_id"] for found in kafka_admin.list_groups()}
+    assert kafka_admin.describe_groups([group])[group]["group_state"] == "Empty"
+    kafka_admin.delete_groups([group])
+    assert group not in {found["group_id"] for found in kafka_admin.list_groups()}
+
+
+def test_the_cluster_and_its_log_directories_are_described(
+    kafka_admin: Any, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("kafka-python-log-dirs")
+    cluster = kafka_admin.describe_cluster()
+    assert [node["broker_id"] for node in cluster["brokers"]] == [1]
+    assert topic in str(kafka_admin.describe_log_dirs())

@@ -1,0 +1,37 @@
+"""Fixtures that run real programs beside the tests: one Apache Kafka for the whole run, started when first asked for."""
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.support import tools
+from tests.support.apache_kafka import ApacheKafka
+
+BROKERS = ("headrace", "apache-kafka")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--broker",
+        action="append",
+        choices=BROKERS,
+        help="the broker that tests/conformance runs against; may be repeated (default: headrace)",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let all tests that miss the same tool be one line of the summary, wherever they noticed."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if tools.is_missing_tool(reason):
+            report.longrepr = (tools.__file__, 0, reason)
+    return report
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """A real Kafka, shared by all tests of the run: use topics and groups of your own."""
+    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka")) as kafka:
+        yield kafka

@@ -1,0 +1,1 @@
+"""What tests share to run software we did not write: finding it, starting it, stopping it. Knows nothing of one test."""

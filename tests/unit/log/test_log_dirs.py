@@ -1,0 +1,282 @@
+import logging
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from headrace.errors import DiskFailed, SettingError
+from headrace.ids import TopicPartition
+from headrace.log.checkpoint import (
+    CLEANER_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    read_offsets,
+)
+from headrace.log.disk import Disk, OsDisk
+from headrace.log.log_config import LogConfig
+from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, LogDirs, parse_directory_name
+from headrace.log.meta_properties import claim_directory, read_cluster_id
+from headrace.log.segment import offset_name
+from headrace.testing.memory_disk import MemoryDisk
+from tests.support.log_samples import NOW_MS, append, make_batch, stored_records
+
+PATHS = ["/one", "/two"]
+ORDERS = [TopicPartition("orders", number) for number in range(4)]
+TOPIC_ID = UUID(int=0x1234)
+
+
+def log_dirs(disk: Disk, paths: list[str] | None = None) -> LogDirs:
+    dirs = LogDirs(
+        disk, paths or PATHS, config_for=lambda _: LogConfig(), new_id=lambda: UUID(int=7)
+    )
+    dirs.open(NOW_MS)
+    return dirs
+
+
+@pytest.fixture
+def disk() -> MemoryDisk:
+    return MemoryDisk()
+
+
+@pytest.fixture
+def dirs(disk: MemoryDisk) -> LogDirs:
+    """Four partitions over two directories, with one record each."""
+    dirs = log_dirs(disk)
+    for topic_partition in ORDERS:
+        append(dirs.create(topic_partition, TOPIC_ID, now_ms=NOW_MS), make_batch())
+    return dirs
+
+
+def write_checkpoints(disk: MemoryDisk, dirs: LogDirs) -> None:
+    for _, files in dirs.checkpoints():
+        for path, content in files:
+            disk.replace(path, content)
+
+
+def kill(disk: MemoryDisk, dirs: LogDirs) -> LogDirs:
+    for directory in dirs.online:
+        directory.release()
+    return log_dirs(disk)
+
+
+def test_logs_spread_over_the_directories(dirs: LogDirs) -> None:
+    assert [len(directory.logs) for directory in dirs.online] == [2, 2]
+    assert {log.topic_partition for log in dirs} == set(ORDERS)
+    directory = dirs.directory_of(ORDERS[3])
+    assert directory is not None
+    assert directory.path == "/two"
+    assert dirs.get(TopicPartition("orders", 9)) is None
+    assert dirs.directory_of(TopicPartition("orders", 9)) is None
+
+
+def test_a_clean_stop_leaves_checkpoints_and_a_marker(disk: MemoryDisk, dirs: LogDirs) -> None:
+    for directory in dirs.online:
+        directory.high_watermarks[next(iter(directory.logs))] = 1
+        directory.cleaned_to[next(iter(directory.logs))] = 0
+    log = dirs.get(ORDERS[0])
+    assert log is not None
+    append(log, make_batch())
+    log.advance_log_start(1)
+    dirs.close(NOW_MS, broker_epoch=33)
+    assert disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}")
+    assert read_offsets(disk, f"/one/{RECOVERY_POINT_FILE}") == {ORDERS[0]: 2, ORDERS[2]: 1}
+    assert read_offsets(disk, f"/one/{LOG_START_FILE}") == {ORDERS[0]: 1}
+    assert read_offsets(disk, f"/two/{LOG_START_FILE}") == {}
+    assert read_offsets(disk, f"/two/{HIGH_WATERMARK_FILE}") == {ORDERS[1]: 1}
+    again = log_dirs(disk)
+    assert not disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}"), "gone while the broker runs"
+    assert again.previous_broker_epoch == 33
+    found = again.get(ORDERS[0])
+    assert found is not None
+    assert (found.log_start_offset, found.log_end_offset, found.topic_id) == (1, 2, TOPIC_ID)
+    assert read_offsets(disk, f"/one/{CLEANER_FILE}") == {ORDERS[0]: 0}
+    assert again.online[0].cleaned_to == {ORDERS[0]: 0}
+    assert again.online[1].high_watermarks == {ORDERS[1]: 1}
+
+
+def test_the_marker_is_gone_for_good_before_anything_is_written(
+    disk: MemoryDisk, dirs: LogDirs
+) -> None:
+    """If it came back, the next start would trust files that were never synced."""
+    dirs.close(NOW_MS)
+    for path in ("/", *PATHS):
+        disk.sync_directory(path)
+    log_dirs(disk)
+    for seed in range(5):
+        disk.crash(Random(seed))
+        assert not disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}")
+
+
+def test_a_kill_loses_nothing(disk: MemoryDisk, dirs: LogDirs) -> None:
+    write_checkpoints(disk, dirs)
+    again = kill(disk, dirs)
+    assert {log.topic_partition: log.log_end_offset for log in again} == dict.fromkeys(ORDERS, 1)
+
+
+def test_damaged_checkpoints_are_started_anew(
+    disk: MemoryDisk, dirs: LogDirs, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_checkpoints(disk, dirs)
+    disk.replace(f"/one/{RECOVERY_POINT_FILE}", b"rubbish")
+    with caplog.at_level(logging.WARNING):
+        again = kill(disk, dirs)
+    assert len(list(again)) == 4
+    assert RECOVERY_POINT_FILE in caplog.text
+
+
+def test_one_broken_partition_does_not_keep_the_others_from_opening(
+    disk: MemoryDisk, dirs: LogDirs, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.replace("/one/orders-0/partition.metadata", b"rubbish")
+    with caplog.at_level(logging.ERROR):
+        again = kill(disk, dirs)
+    assert {log.topic_partition for log in again} == set(ORDERS[1:])
+    assert "partition.metadata" in again.broken[ORDERS[0]]
+    assert again.offline == {}
+
+
+def test_a_directory_that_fails_takes_only_its_own_logs_along(
+    disk: MemoryDisk, dirs: LogDirs
+) -> None:
+    gone = dirs.take_offline("/one", "the disk burns")
+    assert set(gone) == {ORDERS[0], ORDERS[2]}
+    assert dirs.offline == {"/one": "the disk burns"}
+    assert {log.topic_partition for log in dirs} == {ORDERS[1], ORDERS[3]}
+    assert dirs.take_offline("/one", "again") == []
+    created = dirs.create(TopicPartition("new", 0), TOPIC_ID, now_ms=NOW_MS)
+    assert created.directory == "/two/new-0"
+    dirs.close(NOW_MS)
+    assert not disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}")
+    assert disk.exists(f"/two/{CLEAN_SHUTDOWN_FILE}")
+
+
+def test_a_failed_sync_at_the_stop_leaves_no_marker(disk: MemoryDisk, dirs: LogDirs) -> None:
+    disk.fail_syncs = True
+    dirs.close(NOW_MS)
+    assert set(dirs.offline) == set(PATHS)
+    disk.fail_syncs = False
+    assert not disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}")
+
+
+def test_some_unusable_directory_is_survived_and_all_of_them_is_not(
+    disk: MemoryDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.create("/one")
+    with caplog.at_level(logging.ERROR):
+        dirs = log_dirs(disk)
+        assert [directory.path for directory in dirs.online] == ["/two"]
+        disk.create("/three")
+        with pytest.raises(DiskFailed, match="no usable log directory"):
+            log_dirs(disk, ["/one", "/three"])
+    dirs.take_offline("/two", "also gone")
+    with pytest.raises(DiskFailed, match="no log directory is online"):
+        dirs.create(ORDERS[0], TOPIC_ID, now_ms=NOW_MS)
+
+
+def test_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
+    first = log_dirs(OsDisk(), [f"{tmp_path}/one"])
+    with pytest.raises(DiskFailed, match="another broker"):
+        log_dirs(OsDisk(), [f"{tmp_path}/one"])
+    first.close(NOW_MS)
+    log_dirs(OsDisk(), [f"{tmp_path}/one"]).close(NOW_MS)
+
+
+def test_a_log_set_aside_frees_its_name_and_goes_at_the_next_start(
+    disk: MemoryDisk, dirs: LogDirs
+) -> None:
+    path = dirs.set_aside(ORDERS[0], "delete")
+    assert path == f"/one/orders-0.{UUID(int=7).hex}-delete"
+    assert dirs.set_aside(ORDERS[0], "delete") is None
+    assert disk.exists(f"{path}/{offset_name(0)}.log")
+    again = dirs.create(ORDERS[0], UUID(int=9), now_ms=NOW_MS)
+    assert again.log_end_offset == 0
+    stray = dirs.set_aside(ORDERS[1], "stray")
+    assert stray is not None
+    last = kill(disk, dirs)
+    assert not disk.exists(path)
+    assert disk.exists(stray), "a stray log may still be wanted by someone"
+    assert {log.topic_partition for log in last} == {ORDERS[0], ORDERS[2], ORDERS[3]}
+
+
+def test_a_long_name_is_cut_when_it_is_set_aside(disk: MemoryDisk) -> None:
+    dirs = log_dirs(disk)
+    topic_partition = TopicPartition("x" * 249, 0)
+    dirs.create(topic_partition, TOPIC_ID, now_ms=NOW_MS)
+    path = dirs.set_aside(topic_partition, "delete")
+    assert path is not None
+    assert len(path.rpartition("/")[2]) == 255
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("orders-0", TopicPartition("orders", 0)),
+        ("my-topic.v1-12", TopicPartition("my-topic.v1", 12)),
+        ("orders", None),
+        ("-0", None),
+        ("orders-", None),
+        ("orders-x", None),
+        ("orders-\u0663", None),
+        ("orders-0.0000-delete", None),
+    ],
+)
+def test_directory_names(name: str, parsed: TopicPartition | None) -> None:
+    assert parse_directory_name(name) == parsed
+
+
+def test_real_directories(tmp_path: Path) -> None:
+    paths = [f"{tmp_path}/one", f"{tmp_path}/two"]
+    dirs = log_dirs(OsDisk(), paths)
+    for topic_partition in ORDERS:
+        append(dirs.create(topic_partition, TOPIC_ID, now_ms=NOW_MS), make_batch(3))
+    dirs.close(NOW_MS)
+    again = log_dirs(OsDisk(), paths)
+    assert [len(stored_records(log)) for log in again] == [3] * 4
+    assert again.usage(again.online[0]).total_bytes > 0
+    again.close(NOW_MS)
+
+
+# ---- meta.properties
+
+
+def claim(disk: MemoryDisk, *, cluster_id: str = "c1", node_id: int = 3) -> tuple[str, int, str]:
+    identity = claim_directory(
+        disk, "/one", cluster_id=cluster_id, node_id=node_id, new_directory_id=UUID(int=5)
+    )
+    return identity
+
+
+def test_a_directory_is_claimed_once(disk: MemoryDisk) -> None:
+    disk.make_directory("/one")
+    assert read_cluster_id(disk, "/one") is None
+    first = claim(disk)
+    assert disk.read_bytes("/one/meta.properties") == (
+        b"version=1\ncluster.id=c1\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAABQ\n"
+    )
+    assert claim(disk) == first == ("c1", 3, "AAAAAAAAAAAAAAAAAAAABQ")
+    assert read_cluster_id(disk, "/one") == "c1"
+    with pytest.raises(SettingError, match=r"cluster\.id is c1"):
+        claim(disk, cluster_id="c2")
+    with pytest.raises(SettingError, match=r"node\.id is 3"):
+        claim(disk, node_id=4)
+
+
+def test_files_of_kafka_are_understood(disk: MemoryDisk) -> None:
+    disk.make_directory("/one")
+    disk.replace(
+        "/one/meta.properties",
+        b"#\n#Sat Jan 01 00:00:00 UTC 2026\ncluster.id=c1\ndirectory.id=abc\nnode.id=3\nversion=1\n",
+    )
+    assert claim(disk) == ("c1", 3, "abc")
+    disk.replace("/one/meta.properties", b"broker.id=3\nversion=0\ncluster.id=c1\n")
+    assert claim(disk)[:2] == ("c1", 3)
+
+
+@pytest.mark.parametrize("content", [b"", b"cluster.id=c1\n", b"cluster.id=c1\nnode.id=x\n"])
+def test_other_files_are_refused(disk: MemoryDisk, content: bytes) -> None:
+    disk.make_directory("/one")
+    disk.replace("/one/meta.properties", content)
+    with pytest.raises(SettingError, match="not a meta"):
+        claim(disk)

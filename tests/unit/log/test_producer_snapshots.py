@@ -1,0 +1,77 @@
+import pytest
+
+from headrace.errors import CorruptBatch
+from headrace.log.producer_snapshot import decode_snapshot, encode_snapshot
+from headrace.log.producer_snapshots import ProducerSnapshots
+from headrace.log.producer_state import ProducerState
+from headrace.records.batch_view import read_header
+from headrace.testing.memory_disk import MemoryDisk
+from tests.support.log_samples import make_producer_batch, producers_of
+
+
+def state_of(*producer_ids: int) -> ProducerState:
+    state = ProducerState()
+    for producer_id in producer_ids:
+        state.note_data(read_header(make_producer_batch(producer_id, 0)))
+    return state
+
+
+@pytest.fixture
+def disk() -> MemoryDisk:
+    disk = MemoryDisk()
+    disk.make_directory("/d")
+    return disk
+
+
+@pytest.fixture
+def snapshots(disk: MemoryDisk) -> ProducerSnapshots:
+    snapshots = ProducerSnapshots(disk, "/d")
+    for number, offset in enumerate((10, 20, 30), 1):
+        snapshots.write(offset, state_of(*range(number)))
+    return snapshots
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "found"), [(9, 0), (10, 10), (19, 10), (20, 20), (30, 30), (99, 30)]
+)
+def test_the_newest_before_an_offset_is_loaded(
+    snapshots: ProducerSnapshots, end_offset: int, found: int
+) -> None:
+    offset, state = snapshots.load_latest(end_offset)
+    assert offset == found
+    assert len(state) == found // 10
+
+
+def test_a_damaged_one_is_removed_and_an_older_one_used(
+    disk: MemoryDisk, snapshots: ProducerSnapshots
+) -> None:
+    disk.open(snapshots.path(30)).truncate(20)
+    disk.remove(snapshots.path(20))
+    offset, state = snapshots.load_latest(40)
+    assert offset == 10
+    assert producers_of(state) == producers_of(state_of(0))
+    assert not disk.exists(snapshots.path(30))
+
+
+def test_removal(disk: MemoryDisk, snapshots: ProducerSnapshots) -> None:
+    snapshots.remove_after(20)
+    assert snapshots.offsets == {10, 20}
+    snapshots.remove(15)
+    snapshots.remove_all()
+    assert disk.list_files("/d") == []
+
+
+def test_every_damaged_byte_is_noticed() -> None:
+    content = encode_snapshot(state_of(1, 2))
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0x01
+        with pytest.raises(CorruptBatch):
+            decode_snapshot(bytes(damaged))
+    for size in range(len(content)):
+        with pytest.raises(CorruptBatch):
+            decode_snapshot(content[:size])
+
+
+def test_an_empty_state_has_a_snapshot_too() -> None:
+    assert len(decode_snapshot(encode_snapshot(ProducerState()))) == 0
