@@ -15,7 +15,7 @@ from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.listener import Listener
-from headrace.broker.wiring import Parts
+from headrace.broker.wiring import Given, Parts
 from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
 from headrace.coordination.embedded import EmbeddedStore
@@ -103,15 +103,17 @@ class Broker:
             tasks.create_task(self._after_deletion(topics, paths))
 
         parts = self.parts = Parts(
-            settings,
-            store=store,
-            disk=self._disk,
-            log_dirs=log_dirs,
-            cluster_id=identity,
-            clock=self._clock,
-            tasks=tasks,
-            broker_epoch=lambda: -1 if self._registration is None else self._registration.epoch,
-            on_topics_deleted=on_topics_deleted,
+            Given(
+                settings=settings,
+                store=store,
+                disk=self._disk,
+                log_dirs=log_dirs,
+                cluster_id=identity,
+                clock=self._clock,
+                tasks=tasks,
+                broker_epoch=lambda: -1 if self._registration is None else self._registration.epoch,
+                on_topics_deleted=on_topics_deleted,
+            )
         )
         await parts.http.start()
         for listener in parts.listeners:

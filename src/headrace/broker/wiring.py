@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from headrace.broker import api_table
@@ -39,93 +40,104 @@ from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition_table import PartitionTable
 
 
-class Parts:
-    """The parts of one broker, wired but not started."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a broker starts from."""
 
-    def __init__(
-        self,
-        settings: BrokerSettings,
-        *,
-        store: Store,
-        disk: Disk,
-        log_dirs: LogDirs,
-        cluster_id: str,
-        clock: Clock,
-        tasks: asyncio.TaskGroup,
-        broker_epoch: Callable[[], int],
-        on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None],
-    ) -> None:
+    settings: BrokerSettings
+    store: Store
+    disk: Disk
+    log_dirs: LogDirs
+    cluster_id: str
+    clock: Clock
+    tasks: asyncio.TaskGroup
+    broker_epoch: Callable[[], int]
+    on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None]
+
+
+class Parts:
+    """The parts of one broker, wired but not started; each step uses those before it."""
+
+    def __init__(self, given: Given) -> None:
+        self._make_state(given)
+        self._make_coordinators(given)
+        self._make_doors(given)
+        self._make_background(given)
+
+    def _make_state(self, given: Given) -> None:
+        settings = given.settings
+        self.log_dirs = given.log_dirs
         self.live_settings = LiveSettings(settings)
-        self.traffic = Traffic()
+        self.lifecycle = Lifecycle()
         self.partitions = PartitionTable()
+        self.traffic = Traffic()
         self.request_metrics = RequestMetrics()
         self.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.budget = MemoryBudget(settings.request_memory_bytes)
         self.connections = ConnectionCounts(connection_limits(settings))
-        self.log_dirs = log_dirs
         self.cluster = ClusterView(
             settings.node_id,
-            cluster_id,
+            given.cluster_id,
             tells_dialled_address=settings.advertised_listeners is None,
         )
+
+    def _make_coordinators(self, given: Given) -> None:
+        settings = given.settings
         self.controller = ControllerDriver(
-            store,
+            given.store,
             settings.node_id,
             config_rules=SettingRules(self.live_settings),
             settings=controller_settings(settings),
         )
         self.producer_ids = ProducerIds(
-            lambda: self.controller.allocate_producer_ids(settings.node_id, broker_epoch())
+            lambda: self.controller.allocate_producer_ids(settings.node_id, given.broker_epoch())
         )
         self.groups = Groups(
             group_settings(settings),
             partition_count=self._offsets_partitions,
-            wall_clock_ms=clock,
+            wall_clock_ms=given.clock,
             new_uuid=lambda: str(uuid4()),
-            spawn=tasks.create_task,
+            spawn=given.tasks.create_task,
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.roles = Roles(
             cluster=self.cluster,
             partitions=self.partitions,
-            log_dirs=log_dirs,
+            log_dirs=given.log_dirs,
             groups=self.groups,
             live_settings=self.live_settings,
             traffic=self.traffic,
-            clock=clock,
-            on_topics_deleted=on_topics_deleted,
+            clock=given.clock,
+            on_topics_deleted=given.on_topics_deleted,
         )
-        self.dispatch = Dispatcher(
-            api_table.bind(
-                {
-                    "clock": clock,
-                    "cluster": self.cluster,
-                    "controller": self.controller,
-                    "fetch_max_bytes": settings.fetch_max_bytes,
-                    "groups": self.groups,
-                    "live_settings": self.live_settings,
-                    "log_dirs": log_dirs,
-                    "metadata_answers": MetadataAnswers(),
-                    "offered": api_table.advertised(),
-                    "partitions": self.partitions,
-                    "producer_ids": self.producer_ids,
-                    "sessions": self.sessions,
-                    "topic_creation": self.topic_creation,
-                    "traffic": self.traffic,
-                }
-            ),
-            self.request_metrics,
-        )
+
+    def _make_doors(self, given: Given) -> None:
+        dependencies = {
+            "clock": given.clock,
+            "cluster": self.cluster,
+            "controller": self.controller,
+            "fetch_max_bytes": given.settings.fetch_max_bytes,
+            "groups": self.groups,
+            "live_settings": self.live_settings,
+            "log_dirs": given.log_dirs,
+            "metadata_answers": MetadataAnswers(),
+            "offered": api_table.advertised(),
+            "partitions": self.partitions,
+            "producer_ids": self.producer_ids,
+            "sessions": self.sessions,
+            "topic_creation": self.topic_creation,
+            "traffic": self.traffic,
+        }
+        dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics)
         self.listeners = [
-            OpenListener(listener, self.dispatch, self.budget, self.connections, tasks)
-            for listener in settings.listeners
+            OpenListener(listener, dispatch, self.budget, self.connections, given.tasks)
+            for listener in given.settings.listeners
         ]
-        self.lifecycle = Lifecycle()
         sources = MetricsSources(
             lifecycle=self.lifecycle,
             cluster=self.cluster,
             partitions=self.partitions,
-            log_dirs=log_dirs,
+            log_dirs=given.log_dirs,
             traffic=self.traffic,
             requests=self.request_metrics,
             connections=self.connections,
@@ -135,14 +147,17 @@ class Parts:
             groups=self.groups,
             group_progress=self.groups.progress,
         )
-        self.http = HttpEndpoint(settings.headrace_http_listeners, http_pages(sources, clock))
-        self.cleaner = Cleaner(self.partitions, log_dirs, self.live_settings, clock)
+        pages = http_pages(sources, given.clock)
+        self.http = HttpEndpoint(given.settings.headrace_http_listeners, pages)
+
+    def _make_background(self, given: Given) -> None:
+        self.cleaner = Cleaner(self.partitions, given.log_dirs, self.live_settings, given.clock)
         self.housekeeping = Housekeeping(
-            disk=disk,
-            log_dirs=log_dirs,
+            disk=given.disk,
+            log_dirs=given.log_dirs,
             partitions=self.partitions,
             live_settings=self.live_settings,
-            clock=clock,
+            clock=given.clock,
             on_disk_failed=self._on_disk_failed,
             close_idle_connections=self._close_idle_connections,
         )

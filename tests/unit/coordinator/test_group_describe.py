@@ -14,8 +14,8 @@ def test_groups_are_listed_with_state_and_type() -> None:
         for group in story.listed()
     }
     assert listed == {
-        "busy": ("consumer", "Stable", "Classic"),
-        "simple": ("", "Empty", "Classic"),
+        "busy": ("consumer", "Stable", "classic"),
+        "simple": ("", "Empty", "classic"),
     }
 
 
