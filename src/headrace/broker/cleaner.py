@@ -18,6 +18,7 @@ from headrace.log.compaction import assess, install, plan
 from headrace.log.compaction_job import CompactionJob, CompactionLimits, CompactionProgress
 from headrace.log.compaction_plan import Cleanable
 from headrace.log.log_dirs import LogDirs
+from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 
@@ -43,6 +44,7 @@ class Cleaner:
         self._log_dirs = log_dirs
         self._live_settings = live_settings
         self._clock = clock
+        self._uncleanable: set[PartitionLog] = set()  # failed once; tried again after a restart
 
     async def run(self) -> None:
         """Compact what is due, wait, look again; until cancelled."""
@@ -58,7 +60,7 @@ class Cleaner:
             if count % 50 == 0:
                 await asyncio.sleep(0)
             if partition.log.config.cleanup_compact and not partition.log.is_closed:
-                state = self._assess(partition)
+                state = None if partition.log in self._uncleanable else self._assess(partition)
                 if state is not None and (
                     dirtiest is None or _urgency(state) > _urgency(dirtiest.state)
                 ):
@@ -124,12 +126,15 @@ class Cleaner:
                 report = msgspec.json.decode(line, type=CleanerReport)
                 if report.progress is not None:
                     return report.progress
+                if report.error is not None:
+                    self._give_up(partition.log, report.error)
+                    return None
                 if report.rewritten is not None and not install(
                     partition.log, report.rewritten, now_ms=self._clock()
                 ):
                     return None
         except (DiskFailed, ConnectionError) as error:
-            _logger.error("%s: compaction failed: %s", job.topic_partition, error)
+            self._give_up(partition.log, str(error))
             return None
         finally:
             if process.returncode is None:
@@ -138,8 +143,13 @@ class Cleaner:
                 except ProcessLookupError:
                     pass
                 await process.wait()
-        _logger.error("%s: the cleaner ended without a result", job.topic_partition)
+        self._give_up(partition.log, "the cleaner ended without a result")
         return None
+
+    def _give_up(self, log: PartitionLog, reason: str) -> None:
+        if not log.is_closed:
+            _logger.error("%s is not compacted any more: %s", log.topic_partition, reason)
+            self._uncleanable.add(log)
 
 
 def _urgency(state: Cleanable) -> tuple[bool, float]:

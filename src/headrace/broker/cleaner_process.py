@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from headrace.errors import HeadraceError
 from headrace.log.compaction_job import (
     CompactionJob,
     CompactionLimits,
@@ -30,10 +31,11 @@ class CleanerOrder(msgspec.Struct):
 
 
 class CleanerReport(msgspec.Struct):
-    """One line of the answer: a rewritten segment, or at the end the counts."""
+    """One line of the answer: a rewritten segment, and at the end the counts or what went wrong."""
 
     rewritten: RewrittenSegment | None = None
     progress: CompactionProgress | None = None
+    error: str | None = None
 
 
 def main() -> None:
@@ -41,10 +43,14 @@ def main() -> None:
     os.nice(5)  # the broker comes first
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=CleanerOrder)
     pace = _pace(order.max_bytes_per_second)
-    compaction = Compaction(OsDisk(), order.job, order.limits, pace)
-    for rewritten in compaction.rewrite():
-        _report(CleanerReport(rewritten=rewritten))
-    _report(CleanerReport(progress=compaction.progress))
+    compaction = Compaction(OsDisk(max_open_files=16), order.job, order.limits, pace)
+    try:
+        for rewritten in compaction.rewrite():
+            _report(CleanerReport(rewritten=rewritten))
+    except HeadraceError as error:
+        _report(CleanerReport(error=str(error)))
+    else:
+        _report(CleanerReport(progress=compaction.progress))
 
 
 def _report(report: CleanerReport) -> None:
