@@ -127,7 +127,9 @@ class Cleaner:
                 if report.progress is not None:
                     return report.progress
                 if report.error is not None:
-                    self._give_up(partition.log, report.error)
+                    # Retention may have taken segments away under the cleaner's hands: nobody's fault.
+                    if partition.log.segments.first.base_offset <= job.segments[0].base_offset:
+                        self._give_up(partition.log, report.error)
                     return None
                 if report.rewritten is not None and not install(
                     partition.log, report.rewritten, now_ms=self._clock()

@@ -76,6 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_busy = False  # a request is being handled that the next one must wait for
         self._is_write_paused = False
         self._is_read_paused = False
+        self._is_closing = False
         self.last_active = 0.0
         self.peer_host = ""
         self.local_address = ("", 0)
@@ -98,14 +99,15 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         for task in self._tasks:
             task.cancel()
-        self._owner.budget.forget(self._resume_reading)
         self._owner.budget.give_back(
             self._partial_bytes
             + sum(map(len, self._queue))
             + sum(slot.frame_bytes for slot in self._outbox)
         )
+        self._partial_bytes = 0
         self._queue.clear()
         self._outbox.clear()
+        self._owner.budget.leave(self)
         self._owner.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -139,6 +141,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_write_paused = False
+        self.last_active = self._owner.now()
         self._work()
 
     # ---- requests
@@ -147,14 +150,14 @@ class Connection(asyncio.BufferedProtocol):
         """Handle queued requests as far as order and back-pressure allow; send what is ready in one write."""
         ready: list[Piece] = []
         answered_bytes = 0
-        while self._queue and not self._is_busy and not self._is_write_paused:
+        broken: MalformedMessage | None = None
+        while self._queue and not (self._is_busy or self._is_write_paused or self._is_closing):
             frame = self._queue.popleft()
             try:
                 answer = self._owner.dispatch(self, frame)
             except MalformedMessage as error:
-                self._owner.budget.give_back(len(frame))
-                self.close(str(error))
-                return
+                broken, answer = error, None
+                self._is_closing = True
             if answer is None:
                 answered_bytes += len(frame)
             elif isinstance(answer, list):
@@ -169,7 +172,10 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(ready)
         if answered_bytes:
             self._owner.budget.give_back(answered_bytes)
-        self._balance_reading()
+        if broken is not None:
+            self.close(str(broken))
+        else:
+            self._balance_reading()
 
     def _park(self, frame_bytes: int, answer: list[Piece]) -> None:
         slot = _Slot(frame_bytes)
@@ -211,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
             done = self._outbox.popleft()
             ready += done.answer or ()
             answered_bytes += done.frame_bytes
-        if ready:
+        if ready and not self._is_closing:
             self._transport.writelines(ready)
         self._owner.budget.give_back(answered_bytes)
         self._balance_reading()
@@ -221,19 +227,23 @@ class Connection(asyncio.BufferedProtocol):
     def _balance_reading(self) -> None:
         if self._transport is None:
             return
-        too_many = len(self._queue) + len(self._outbox) >= _MAX_QUEUED_FRAMES
         budget = self._owner.budget
-        if not self._is_read_paused and (too_many or (budget.is_exhausted and self._holds_memory)):
+        if not (self._queue or self._outbox or self._partial_bytes):
+            if budget.favoured is self:
+                budget.leave(self)
+            self._resume_reading()
+        elif len(self._queue) + len(self._outbox) >= _MAX_QUEUED_FRAMES:
+            self._pause_reading()
+        elif budget.may_go_on(self):
+            self._resume_reading()
+        else:
+            self._pause_reading()
+            budget.wait(self, self._resume_reading)
+
+    def _pause_reading(self) -> None:
+        if self._transport is not None and not self._is_read_paused:
             self._is_read_paused = True
             self._transport.pause_reading()
-            if not too_many:
-                budget.wait(self._resume_reading)
-        elif self._is_read_paused and not too_many and not budget.is_exhausted:
-            self._resume_reading()
-
-    @property
-    def _holds_memory(self) -> bool:
-        return bool(self._queue or self._outbox or self._partial_bytes)
 
     def _resume_reading(self) -> None:
         if self._transport is not None and self._is_read_paused:
@@ -247,9 +257,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             if reason:
                 _logger.info("closing the connection of %s: %s", self.peer_host, reason)
+            self._is_closing = True
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, whatever was still to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way: no request queued, none unanswered."""
-        return not self._queue and not self._outbox
+        """Whether nothing goes on here: nothing to answer, or a peer that does not take its answers."""
+        is_stuck = self._is_write_paused or self._is_closing
+        return is_stuck or not (self._queue or self._outbox)

@@ -68,16 +68,16 @@ class Dispatcher:
         reply = _Reply(api, version, header.correlation_id, started, self._metrics)
         try:
             result = api.handle(request, context)
+            if isinstance(result, asyncio.Future):
+                return reply.chained(result)
+            if asyncio.iscoroutine(result):
+                return reply.awaited(result)
+            return reply.to(cast(Body, result))
         except MalformedMessage:
             raise
         except Exception:
             _logger.exception("%s v%d failed", api.key.title, version)
             return reply.failed()
-        if isinstance(result, asyncio.Future):
-            return reply.chained(result)
-        if asyncio.iscoroutine(result):
-            return reply.awaited(result)
-        return reply.to(cast(Body, result))
 
 
 class _Reply:
@@ -114,13 +114,12 @@ class _Reply:
 
     async def awaited(self, work: Coroutine[Any, Any, Body]) -> Answer:
         try:
-            body = await work
+            return self.to(await work)
         except MalformedMessage:
             raise
         except Exception:
             _logger.exception("%s v%d failed", self._api.key.title, self._version)
             return self.failed()
-        return self.to(body)
 
     def chained(self, work: "asyncio.Future[Body]") -> "asyncio.Future[Answer]":
         answer: asyncio.Future[Answer] = work.get_loop().create_future()

@@ -11,7 +11,8 @@ from typing import Final
 from headrace.errors import MalformedMessage
 
 _LENGTH: Final = Struct(">i")
-_FIRST_BYTES: Final = 1024 * 1024  # a frame up to this size is allocated at once
+_FIRST_BYTES: Final = 16 * 1024  # a frame up to this size is allocated at once
+_GROWTH: Final = 2  # times what has arrived
 
 
 class FrameBuffer:
@@ -36,7 +37,7 @@ class FrameBuffer:
         if self._frame is None:
             return shared
         if self._filled == len(self._frame):
-            grown = min(self._length, 2 * len(self._frame))
+            grown = min(self._length, _GROWTH * len(self._frame))
             self._frame += bytes(grown - len(self._frame))
         return memoryview(self._frame)[self._filled :]
 
@@ -71,7 +72,7 @@ class FrameBuffer:
         return frames
 
     def _start_frame(self, length: int, beginning: memoryview) -> None:
-        self._frame = bytearray(min(length, max(_FIRST_BYTES, 2 * len(beginning))))
+        self._frame = bytearray(min(length, max(_FIRST_BYTES, _GROWTH * len(beginning))))
         self._frame[: len(beginning)] = beginning
         self._length = length
         self._filled = len(beginning)

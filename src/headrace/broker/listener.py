@@ -14,6 +14,7 @@ from headrace.broker.settings.listener import Listener
 _logger = logging.getLogger(__name__)
 
 _RECEIVE_BYTES: Final = 256 * 1024
+_LONGEST_STALL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +111,36 @@ class OpenListener:
             if connection.listener_name == self.listener_name:
                 connection.close()
 
+    def abort_connections(self) -> None:
+        """End those that are still there, because their peers do not take what is left to send."""
+        for connection in list(self._counts.open):
+            if connection.listener_name == self.listener_name:
+                connection.abort()
+
     def close_idle(self) -> None:
         """Close connections that were silent for too long; also moves the coarse clock."""
         self._now = self._loop.time()
+        self._end_stall()
         limit_s = self._counts.limits.connections_max_idle_ms / 1000
         for connection in list(self._counts.open):
             if connection.is_idle and self._now - connection.last_active > limit_s:
-                connection.close("idle for too long")
+                _logger.info(
+                    "closing the connection of %s: idle for too long", connection.peer_host
+                )
+                connection.abort()
+
+    def _end_stall(self) -> None:
+        """Where memory is short, everyone waits for the favoured connection: it must not be silent."""
+        favoured = self.budget.favoured
+        if (
+            isinstance(favoured, Connection)
+            and self.budget.is_exhausted
+            and self._now - favoured.last_active > _LONGEST_STALL_S
+        ):
+            _logger.warning(
+                "closing the connection of %s: memory is short and it is silent", favoured.peer_host
+            )
+            favoured.abort()
 
     # ---- what connections ask of their owner
 

@@ -180,6 +180,8 @@ class Broker:
             task.cancel()
         await self._registration.withdraw()
         await parts.http.stop()
+        for listener in parts.listeners:
+            listener.abort_connections()
 
 
 def _first_failure(failure: BaseException) -> BaseException:

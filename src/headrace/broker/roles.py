@@ -137,19 +137,18 @@ class Roles:
         partition = self._partitions.get(topic, index)
         if partition is None or partition.topic_id != topic_id:
             partition = self._host(topic_partition, topic_id)
-        if partition is None or state.leader_epoch <= partition.leader_epoch:
+        if partition is None or state.leader_epoch < partition.leader_epoch:
             return
-        if state.leader == broker_id:
-            partition.become_leader(
-                broker_id,
-                state.leader_epoch,
-                state.isr,
-                high_watermark=self._checkpointed_high_watermark(topic_partition),
-            )
+        now_ms = self._clock()
+        if state.leader_epoch == partition.leader_epoch:
+            partition.isr_decided(state, now_ms=now_ms)
+        elif state.leader == broker_id:
+            partition.become_leader(broker_id, state, now_ms=now_ms)
             if topic == OFFSETS_TOPIC:
                 codec = self._live_settings.current.offsets_topic_compression_codec
                 self._groups.elected(index, PartitionShardLog(partition, codec=codec))
         else:
+            partition.become_follower(state.leader, state.leader_epoch)
             self._resign(partition)
 
     def _host(self, topic_partition: TopicPartition, topic_id: UUID) -> Partition | None:
@@ -173,6 +172,7 @@ class Roles:
             topic_id,
             log,
             min_insync_replicas=config.min_insync_replicas,
+            high_watermark=self._checkpointed_high_watermark(topic_partition),
             on_disk_failed=self._on_disk_failed,
         )
         self._partitions.add(partition)

@@ -1,34 +1,170 @@
 """What a leader knows of its followers, and how far its log is committed (pure).
 
-The high watermark is the least end offset among the in-sync replicas, and never goes back. Integers in, integers out:
-this runs for every append and every fetch.
+Rules:
+- A follower counts only by fetches made in this leader's own epoch.
+- The high watermark is the least end offset among the in-sync replicas, never goes back, and does not move while fewer
+  than the minimum are in sync (KIP-966): who left before then still has all that is committed.
+- While a change of the ISR is under way, the old and the proposed members both count (the maximal ISR).
+- A follower may join the ISR once it has reached the high watermark and the start of this epoch; it leaves when it has not
+  been at the leader's end for `replica.lag.time.max.ms`.
+
+Integers in, integers out: this runs for every append and every fetch.
 """
+
+from typing import Final
+
+UNKNOWN: Final = -1
+
+
+class FollowerProgress:
+    """One follower, as its fetches in this epoch show it."""
+
+    __slots__ = ("broker_epoch", "caught_up_ms", "end_offset", "fetched_ms", "leader_end_offset")
+
+    def __init__(self, now_ms: int) -> None:
+        self.end_offset = UNKNOWN
+        self.broker_epoch = UNKNOWN
+        self.caught_up_ms = now_ms  # a new leader gives everybody in its ISR time to come
+        self.fetched_ms = UNKNOWN
+        self.leader_end_offset = UNKNOWN  # the leader's, at the last fetch
 
 
 class LeaderState:
     """One partition's leadership, for one leader epoch."""
 
-    __slots__ = ("_broker_id", "_end_offsets", "high_watermark", "isr", "leader_epoch")
+    __slots__ = (
+        "_broker_id",
+        "_end_offset",
+        "_epoch_start_offset",
+        "_followers",
+        "high_watermark",
+        "isr",
+        "leader_epoch",
+        "needed_isr",
+        "partition_epoch",
+        "proposed_isr",
+    )
 
     def __init__(
-        self, broker_id: int, leader_epoch: int, isr: tuple[int, ...], *, high_watermark: int
+        self,
+        broker_id: int,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        *,
+        leader_epoch: int,
+        partition_epoch: int,
+        log_end_offset: int,
+        high_watermark: int,
+        now_ms: int,
     ) -> None:
         assert broker_id in isr, f"broker {broker_id} leads without being in sync: {isr}"
         self._broker_id = broker_id
+        self._end_offset = log_end_offset
+        self._epoch_start_offset = log_end_offset
+        self._followers = {
+            replica: FollowerProgress(now_ms) for replica in replicas if replica != broker_id
+        }
         self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
         self.isr = isr
+        self.proposed_isr: tuple[int, ...] | None = None
+        self.needed_isr = 1
         self.high_watermark = high_watermark
-        # A follower counts only from its first fetch in this epoch on: what it had before may be cut.
-        self._end_offsets = dict.fromkeys(isr, -1)
+
+    @property
+    def replica_count(self) -> int:
+        """How many replicas the partition has."""
+        return len(self._followers) + 1
+
+    # ---- progress
 
     def on_append(self, log_end_offset: int) -> bool:
         """The leader's own log grew. Returns whether the high watermark moved."""
-        self._end_offsets[self._broker_id] = log_end_offset
-        return self._advance()
+        self._end_offset = log_end_offset
+        return self.advance()
 
-    def _advance(self) -> bool:
-        committed = min(self._end_offsets[replica] for replica in self.isr)
+    def on_follower_fetch(
+        self, replica: int, fetch_offset: int, *, broker_epoch: int, now_ms: int
+    ) -> bool:
+        """A follower of this epoch has everything below `fetch_offset`. Returns whether the high watermark moved."""
+        progress = self._followers.get(replica)
+        if progress is None:
+            return False
+        if fetch_offset >= self._end_offset:
+            progress.caught_up_ms = now_ms
+        elif progress.fetched_ms != UNKNOWN and fetch_offset >= progress.leader_end_offset:
+            # It has what was there when it last asked: it was caught up then.
+            progress.caught_up_ms = max(progress.caught_up_ms, progress.fetched_ms)
+        progress.end_offset = fetch_offset
+        progress.broker_epoch = broker_epoch
+        progress.fetched_ms = now_ms
+        progress.leader_end_offset = self._end_offset
+        return self.advance()
+
+    def advance(self) -> bool:
+        """Move the high watermark as far as it may go. Returns whether it moved."""
+        if len(self.isr) < self.needed_isr:
+            return False
+        committed = self._end_offset
+        for replica in self.isr + (self.proposed_isr or ()):
+            if replica != self._broker_id:
+                committed = min(committed, self._followers[replica].end_offset)
         if committed <= self.high_watermark:
             return False
         self.high_watermark = committed
         return True
+
+    # ---- the ISR
+
+    def next_isr(self, *, now_ms: int, max_lag_ms: int) -> tuple[int, ...] | None:
+        """The ISR that should be proposed now; None if the present one is right or a change is under way."""
+        if self.proposed_isr is not None:
+            return None
+        wanted = tuple(
+            replica
+            for replica in (self._broker_id, *self._followers)
+            if replica == self._broker_id
+            or (replica in self.isr and not self._lags(replica, now_ms, max_lag_ms))
+            or (replica not in self.isr and self._may_join(replica))
+        )
+        return None if set(wanted) == set(self.isr) else wanted
+
+    def _lags(self, replica: int, now_ms: int, max_lag_ms: int) -> bool:
+        progress = self._followers[replica]
+        return (
+            progress.end_offset != self._end_offset and now_ms - progress.caught_up_ms > max_lag_ms
+        )
+
+    def _may_join(self, replica: int) -> bool:
+        end_offset = self._followers[replica].end_offset
+        return end_offset >= self.high_watermark and end_offset >= self._epoch_start_offset
+
+    def broker_epoch(self, replica: int) -> int:
+        """The incarnation that a follower's last fetch came from; -1 for the leader itself or nobody."""
+        progress = self._followers.get(replica)
+        return UNKNOWN if progress is None else progress.broker_epoch
+
+    def propose(self, isr: tuple[int, ...]) -> None:
+        """The controller is being asked: until it answers, old and new members count."""
+        assert self.proposed_isr is None, "two changes of the ISR at once"
+        self.proposed_isr = isr
+
+    def withdraw(self) -> None:
+        """The controller certainly did not take the proposal."""
+        self.proposed_isr = None
+
+    def decided(
+        self, replicas: tuple[int, ...], isr: tuple[int, ...], partition_epoch: int, *, now_ms: int
+    ) -> bool:
+        """The controller's newest word on this partition. Returns whether the high watermark moved."""
+        if partition_epoch <= self.partition_epoch:
+            return False
+        self.partition_epoch = partition_epoch
+        self.isr = isr
+        self.proposed_isr = None
+        for replica in replicas:
+            if replica != self._broker_id and replica not in self._followers:
+                self._followers[replica] = FollowerProgress(now_ms)
+        for gone in set(self._followers) - set(replicas):
+            del self._followers[gone]
+        return self.advance()

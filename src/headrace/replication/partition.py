@@ -7,7 +7,7 @@ reported to `on_disk_failed` and answered with KAFKA_STORAGE_ERROR.
 
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
@@ -40,17 +40,43 @@ class PartitionRead(NamedTuple):
     diverging: EpochEnd | None = None
 
 
+class PartitionAssignment(Protocol):
+    """The controller's word on a partition, as far as a replica needs it."""
+
+    @property
+    def replicas(self) -> tuple[int, ...]: ...
+    @property
+    def isr(self) -> tuple[int, ...]: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def partition_epoch(self) -> int: ...
+
+
+class FollowerFetch(NamedTuple):
+    """A follower's question."""
+
+    replica_id: int
+    broker_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    current_leader_epoch: int
+
+
 class Partition:
     """See the module's text."""
 
     __slots__ = (
+        "_high_watermark",
         "_leader",
+        "_min_insync_replicas",
         "_on_disk_failed",
+        "appended",
         "committed",
         "growth",
         "leader_epoch",
+        "leader_id",
         "log",
-        "min_insync_replicas",
         "topic_id",
         "topic_partition",
     )
@@ -62,17 +88,21 @@ class Partition:
         log: PartitionLog,
         *,
         min_insync_replicas: int,
+        high_watermark: int,
         on_disk_failed: Callable[["Partition", DiskFailed], None],
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
-        self.min_insync_replicas = min_insync_replicas
         self.leader_epoch = -1
+        self.leader_id = -1
         self.committed = OffsetWaiters()
-        self.growth = GrowthWaiters()
+        self.growth = GrowthWaiters()  # of what is committed
+        self.appended = GrowthWaiters()  # of the log
+        self._min_insync_replicas = min_insync_replicas
         self._leader: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
+        self._high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
 
     # ---- the role
 
@@ -82,32 +112,80 @@ class Partition:
         return self._leader is not None
 
     @property
+    def leader(self) -> LeaderState | None:
+        """What the leader knows of its followers, if this broker leads."""
+        return self._leader
+
+    @property
     def high_watermark(self) -> int:
-        """Everything below is committed."""
-        return self.log.log_start_offset if self._leader is None else self._leader.high_watermark
+        """Everything below is committed, as far as this broker knows."""
+        return self._high_watermark
 
     @property
     def last_stable_offset(self) -> int:
         """Everything below is committed and belongs to no open transaction."""
         unstable = self.log.producers.first_unstable_offset
-        high_watermark = self.high_watermark
-        return high_watermark if unstable is None else min(unstable, high_watermark)
+        return self._high_watermark if unstable is None else min(unstable, self._high_watermark)
 
-    def become_leader(
-        self, broker_id: int, leader_epoch: int, isr: tuple[int, ...], *, high_watermark: int
-    ) -> None:
+    @property
+    def min_insync_replicas(self) -> int:
+        """How many replicas must have a batch before acks=all is answered."""
+        return self._min_insync_replicas
+
+    @min_insync_replicas.setter
+    def min_insync_replicas(self, value: int) -> None:
+        self._min_insync_replicas = value
+        if self._leader is not None:
+            self._leader.needed_isr = min(value, self._leader.replica_count)
+            self._settle(moved=self._leader.advance())
+
+    def become_leader(self, broker_id: int, state: PartitionAssignment, *, now_ms: int) -> None:
         """Lead from now on. The epoch is on disk before anything is served under it."""
-        self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
+        self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
+        self.leader_epoch = state.leader_epoch
+        self.leader_id = broker_id
+        leader = self._leader = LeaderState(
+            broker_id,
+            state.replicas,
+            state.isr,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            log_end_offset=self.log.log_end_offset,
+            high_watermark=self._high_watermark,
+            now_ms=now_ms,
+        )
+        leader.needed_isr = min(self._min_insync_replicas, len(state.replicas))
+        self._settle(moved=leader.advance())
+
+    def become_follower(self, leader_id: int, leader_epoch: int) -> None:
+        """Follow from now on; -1 is nobody. The waiting are told that this broker does not lead."""
         self.leader_epoch = leader_epoch
-        known = min(max(high_watermark, self.log.log_start_offset), self.log.log_end_offset)
-        self._leader = LeaderState(broker_id, leader_epoch, isr, high_watermark=known)
-        self._on_growth(self._leader)
+        self.leader_id = leader_id
+        self.resign()
 
     def resign(self) -> None:
-        """No longer lead: the waiting are told so."""
+        """No longer lead."""
         self._leader = None
         self.committed.dismiss()
         self.growth.notify()
+        self.appended.notify()
+
+    def isr_decided(self, state: PartitionAssignment, *, now_ms: int) -> None:
+        """The controller's newest word on replicas and ISR, within the same leader epoch."""
+        leader = self._leader
+        if leader is not None and state.leader_epoch == self.leader_epoch:
+            moved = leader.decided(state.replicas, state.isr, state.partition_epoch, now_ms=now_ms)
+            leader.needed_isr = min(self._min_insync_replicas, len(state.replicas))
+            self._settle(moved=moved or leader.advance())
+
+    def _settle(self, *, moved: bool) -> None:
+        """After anything that can move the leader's high watermark: tell those who wait."""
+        leader = self._leader
+        if moved and leader is not None:
+            self._high_watermark = leader.high_watermark
+            self.log.producers.on_high_watermark(leader.high_watermark)
+            self.committed.release(leader.high_watermark)
+            self.growth.notify()
 
     # ---- writing
 
@@ -123,10 +201,10 @@ class Partition:
         leader = self._leader
         if leader is None:
             return _NOT_LEADER
-        if acks == -1 and len(leader.isr) < self.min_insync_replicas:
+        if acks == -1 and len(leader.isr) < leader.needed_isr:
             return Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(leader.isr)} replicas are in sync, min.insync.replicas is {self.min_insync_replicas}",
+                f"{len(leader.isr)} replicas are in sync, {leader.needed_isr} are needed",
             )
         try:
             result = self.log.append_as_leader(
@@ -135,20 +213,54 @@ class Partition:
         except (DiskFailed, LogClosed) as error:
             return self._refuse_for_disk(error)
         if type(result) is Appended and not result.duplicate:
-            self._on_growth(leader)
+            self._settle(moved=leader.on_append(self.log.log_end_offset))
+            self.appended.notify()
         return result
 
-    def _on_growth(self, leader: LeaderState) -> None:
-        if leader.on_append(self.log.log_end_offset):
-            self.log.producers.on_high_watermark(leader.high_watermark)
-            self.committed.release(leader.high_watermark)
+    def append_as_follower(
+        self,
+        records: bytes | memoryview,
+        *,
+        high_watermark: int,
+        log_start_offset: int,
+        now_ms: int,
+    ) -> None:
+        """Take what the leader sent, in its form. Raises CorruptBatch, DiskFailed."""
+        assert self._leader is None, f"{self.topic_partition} leads and follows"
+        if len(records):
+            self.log.append_as_follower(records, now_ms=now_ms)
+        committed = min(high_watermark, self.log.log_end_offset)
+        if committed > self._high_watermark:
+            self._high_watermark = committed
+            self.log.producers.on_high_watermark(committed)
             self.growth.notify()
+        if self.log.log_start_offset < log_start_offset <= self._high_watermark:
+            self.log.advance_log_start(log_start_offset)
+
+    def truncate_as_follower(self, offset: int, *, now_ms: int) -> None:
+        """Cut what the leader does not have."""
+        assert self._leader is None, f"{self.topic_partition} leads and is cut"
+        if offset < self._high_watermark:
+            _logger.warning(
+                "%s is cut at %d, below its high watermark %d",
+                self.topic_partition,
+                offset,
+                self._high_watermark,
+            )
+        self.log.truncate_to(offset, now_ms=now_ms)
+        self._high_watermark = min(self._high_watermark, self.log.log_end_offset)
+
+    def start_again_at(self, offset: int, *, now_ms: int) -> None:
+        """The leader no longer has what comes next here: go on where its log starts."""
+        assert self._leader is None, f"{self.topic_partition} leads and is emptied"
+        self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self._high_watermark = offset
 
     def delete_records(self, offset: int) -> int | Refused:
         """Delete everything below `offset` (-1: all that is committed). Returns the new log start offset."""
         if self._leader is None:
             return _NOT_LEADER
-        high_watermark = self._leader.high_watermark
+        high_watermark = self._high_watermark
         offset = high_watermark if offset == -1 else offset
         if not 0 <= offset <= high_watermark:
             return Refused(
@@ -196,13 +308,7 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"nobody knows where epoch {last_fetched_epoch} ended",
             )
-        try:
-            records = self.log.read(offset, max_bytes, end_offset, at_least_one=at_least_one)
-        except CorruptBatch as error:
-            _logger.exception("%s cannot be read at %d", self.topic_partition, offset)
-            return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
-        except (DiskFailed, LogClosed) as error:
-            return self._refuse_for_disk(error)
+        records = self._read(offset, max_bytes, end_offset, at_least_one=at_least_one)
         if isinstance(records, Refused):
             return records
         if diverging is not None:
@@ -211,6 +317,52 @@ class Partition:
         return PartitionRead(
             records, self.high_watermark, stable, self.log.log_start_offset, aborted, diverging
         )
+
+    def read_as_leader(
+        self,
+        follower: FollowerFetch,
+        max_bytes: int,
+        *,
+        now_ms: int,
+        at_least_one: bool = True,
+    ) -> PartitionRead | Refused:
+        """Whole batches for a follower, up to the log's end. What it asks for tells what it has."""
+        refused = self.fence(follower.current_leader_epoch)
+        if refused is not None:
+            return refused
+        leader = self._leader
+        assert leader is not None
+        offset = follower.fetch_offset
+        diverging = self._diverging(offset, follower.last_fetched_epoch)
+        records = self._read(offset, max_bytes, self.log.log_end_offset, at_least_one=at_least_one)
+        if isinstance(records, Refused):
+            return records
+        if diverging is not None:
+            records = FileSlice(records.file, records.position, 0)
+        else:
+            moved = leader.on_follower_fetch(
+                follower.replica_id, offset, broker_epoch=follower.broker_epoch, now_ms=now_ms
+            )
+            self._settle(moved=moved)
+        return PartitionRead(
+            records,
+            self._high_watermark,
+            self.last_stable_offset,
+            self.log.log_start_offset,
+            None,
+            diverging,
+        )
+
+    def _read(
+        self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool
+    ) -> FileSlice | Refused:
+        try:
+            return self.log.read(offset, max_bytes, end_offset, at_least_one=at_least_one)
+        except CorruptBatch as error:
+            _logger.exception("%s cannot be read at %d", self.topic_partition, offset)
+            return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
+        except (DiskFailed, LogClosed) as error:
+            return self._refuse_for_disk(error)
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> EpochEnd | None:
         if last_fetched_epoch < 0:

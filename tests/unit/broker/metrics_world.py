@@ -115,9 +115,15 @@ class World:
         name = TopicPartition(topic, index)
         log = self.log_dirs.create(name, TOPIC_ID, now_ms=START_MS)
         hosted = HostedPartition(
-            name, TOPIC_ID, log, min_insync_replicas=2, on_disk_failed=lambda *_: None
+            name,
+            TOPIC_ID,
+            log,
+            min_insync_replicas=2,
+            high_watermark=0,
+            on_disk_failed=lambda *_: None,
         )
-        hosted.become_leader(1, 1, (1,), high_watermark=0)
+        led = Partition(replicas=(1,), isr=(1,), leader=1, leader_epoch=1, partition_epoch=1)
+        hosted.become_leader(1, led, now_ms=START_MS)
         if records:
             batch = build_batch(
                 [Record(offset, START_MS, None, b"value", ()) for offset in range(records)]
