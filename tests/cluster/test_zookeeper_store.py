@@ -256,7 +256,7 @@ def test_a_controller_on_zookeeper_hands_over_with_its_session(connect: str) -> 
             async with Broker(first, 0).running() as other:
                 assert other.driver.controller_id == 1
                 await heir.until(lambda: set(heir.state.brokers) == {0, 1})
-                (answer,) = await heir.driver.create_topics(topics("t", partitions=3000))
+                (answer,) = await heir.driver.ask(topics("t", partitions=3000))
                 assert answer.error is ErrorCode.NONE
                 assert heir.state.topics["t"].partitions[1].leader == 1
                 await second.close()  # as if it died: registration and seat go with the session

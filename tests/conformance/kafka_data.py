@@ -9,7 +9,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.ids import TopicPartition as OurTopicPartition
-from headrace.log.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
+from headrace.log.checkpoint import (
+    CLEANER_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    read_offsets,
+)
 from headrace.log.disk import OsDisk
 from headrace.log.recovery import Checkpointed
 from headrace.records.batch_reader import Record
@@ -111,8 +116,19 @@ def checkpointed(data_dir: Path, name: str, *, clean: bool) -> Checkpointed:
     """What Kafka's checkpoint files say of one partition."""
     topic, _, partition = name.rpartition("-")
     here = OurTopicPartition(topic, int(partition))
-    starts = read_offsets(OsDisk(), str(data_dir / LOG_START_FILE))
-    points = read_offsets(OsDisk(), str(data_dir / RECOVERY_POINT_FILE))
-    return Checkpointed(
-        clean=clean, recovery_point=points.get(here, 0), log_start_offset=starts.get(here, 0)
+    starts, points, cleaned = (
+        _read_checkpoint(data_dir / file)
+        for file in (LOG_START_FILE, RECOVERY_POINT_FILE, CLEANER_FILE)
     )
+    return Checkpointed(
+        clean=clean,
+        recovery_point=points.get(here, 0),
+        log_start_offset=starts.get(here, 0),
+        was_compacted=here in cleaned,
+    )
+
+
+def _read_checkpoint(path: Path) -> dict[OurTopicPartition, int]:
+    """A checkpoint that Kafka has created but not yet written is empty."""
+    written = path.exists() and path.stat().st_size > 0
+    return read_offsets(OsDisk(), str(path)) if written else {}

@@ -3,11 +3,15 @@
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from headrace.ids import TopicPartition as OurTopicPartition
+from headrace.log.disk import OsDisk
+from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch_reader import Record
 from headrace.records.compression import Codec
@@ -21,7 +25,14 @@ from tests.conformance.kafka_data import (
     send,
     wait_until,
 )
-from tests.conformance.our_log import OurLog, open_ours, read_ours, write_ours
+from tests.conformance.our_log import (
+    SMALL_SEGMENTS,
+    START_MS,
+    OurLog,
+    open_ours,
+    read_ours,
+    write_ours,
+)
 from tests.conformance.samples import CODECS, SAMPLES
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker import bootstrap
@@ -216,3 +227,26 @@ def test_producers_go_on_where_kafka_left_them(kafka_wrote: KafkaWrote, tmp_path
     log: PartitionLog = open_ours(copy, checkpointed(kafka_wrote.stopped, name, clean=True))
     [entry] = log.producers
     assert entry.last_sequence == 49
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_whole_data_directory_changes_hands(
+    kafka_wrote: KafkaWrote, tmp_path: Path, how: str
+) -> None:
+    kafka = ApacheKafka(tmp_path / "node")
+    shutil.copytree(getattr(kafka_wrote, how), kafka.data_dir)
+    dirs = LogDirs(
+        OsDisk(), [str(kafka.data_dir)], config_for=lambda _topic: SMALL_SEGMENTS, new_id=uuid4
+    )
+    dirs.open(START_MS)
+    assert not dirs.broken
+    assert not dirs.offline
+    for name, records in kafka_wrote.records.items():
+        topic, _, partition = name.rpartition("-")
+        log = dirs.get(OurTopicPartition(topic, int(partition)))
+        assert log is not None
+        assert list(read_ours(log)) == records, name
+    dirs.close(START_MS)
+    with kafka:
+        for name, records in kafka_wrote.records.items():
+            assert consume(kafka, name) == records, name

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from tests.conformance.clients.confluent import Confluent
-from tests.conformance.clients.kafka_python import KafkaPython
+from tests.conformance.clients.kafka_python import KafkaPython, close_quietly
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import BASE_TIMESTAMP_MS, numbered
 
@@ -20,7 +20,7 @@ def kafka_admin(address: str) -> Iterator[Any]:
 
     client = KafkaAdminClient(bootstrap_servers=address)
     yield client
-    client.close()
+    close_quietly(client)
 
 
 def test_topics_are_created_described_grown_and_deleted(kafka_admin: Any, unique: Unique) -> None:

@@ -52,11 +52,12 @@ class ServerProcess:
             )
         deadline = time.monotonic() + ready_s
         while not serves_kafka(port):
-            if not self.is_running() or time.monotonic() > deadline:
+            assert self._process is not None
+            ended = self._process.poll()
+            if ended is not None or time.monotonic() > deadline:
                 self.kill()
-                raise ServerFailed(
-                    f"not ready on port {port} after {ready_s} s; its log ends:\n{self.log_tail()}"
-                )
+                story = f"not ready after {ready_s} s" if ended is None else f"ended with {ended}"
+                raise ServerFailed(f"port {port}: {story}; its log ends:\n{self.log_tail()}")
             time.sleep(0.02)
 
     def stop(self, timeout_s: float) -> None:

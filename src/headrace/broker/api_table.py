@@ -43,6 +43,7 @@ from headrace.broker.apis import (
     sync_group,
 )
 from headrace.broker.dispatch import BoundApi
+from headrace.broker.internal_apis import ask_controller, pull_changes
 from headrace.wire.api_keys import ApiKey, request_class, response_class
 from headrace.wire.codec import decode
 
@@ -79,11 +80,16 @@ APIS: Final[Mapping[ApiKey, ModuleType]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
 }
 
+INTERNAL_APIS: Final[Mapping[ApiKey, ModuleType]] = {
+    ApiKey.PULL_CHANGES: pull_changes,
+    ApiKey.ASK_CONTROLLER: ask_controller,
+}
+
 
 def versions(key: ApiKey) -> tuple[int, int]:
     """First and last version that is handled."""
     first, last = request_class(key).VERSIONS
-    module = APIS[key]
+    module = APIS.get(key) or INTERNAL_APIS[key]
     return getattr(module, "FIRST_VERSION", first), getattr(module, "LAST_VERSION", last)
 
 
@@ -97,7 +103,8 @@ def advertised() -> tuple[tuple[int, int, int], ...]:
 
 def bind(parts: Mapping[str, object]) -> dict[int, BoundApi]:
     """The APIs with their handlers' dependencies taken from `parts`."""
-    return {key: _bind(key, module, parts) for key, module in APIS.items()}
+    modules = {**APIS, **INTERNAL_APIS}
+    return {key: _bind(key, module, parts) for key, module in modules.items()}
 
 
 def _bind(key: ApiKey, module: ModuleType, parts: Mapping[str, object]) -> BoundApi:

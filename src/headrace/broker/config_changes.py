@@ -13,7 +13,7 @@ from headrace.broker.controller_call import Unanswered, ask_controller
 from headrace.broker.settings.alter import AlterOutcome, repeated
 from headrace.broker.settings.resource import Refusal, Resource, ResourceType
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
-from headrace.controller.driver import ControllerDriver
+from headrace.controller.core import Controller
 from headrace.controller.topics import name_fault
 from headrace.controller.values import ConfigKind
 from headrace.wire.error_code import ErrorCode
@@ -42,7 +42,7 @@ class ConfigResult(NamedTuple):
 async def change_configs(
     changes: Sequence[WantedChange],
     cluster: ClusterView,
-    controller: ControllerDriver,
+    controller: Controller,
     *,
     validate_only: bool,
 ) -> list[ConfigResult]:
@@ -72,10 +72,10 @@ async def change_configs(
 
 
 async def _ask(
-    wishes: list[ConfigWish], controller: ControllerDriver, *, validate_only: bool
+    wishes: list[ConfigWish], controller: Controller, *, validate_only: bool
 ) -> dict[Resource, ConfigResult]:
     request = AlterConfigs(wishes=tuple(wishes), validate_only=validate_only)
-    answers = await ask_controller(controller.alter_configs(request))
+    answers = await ask_controller(controller.ask(request))
     if isinstance(answers, Unanswered):
         resources = [Resource(wish.kind, wish.name) for wish in wishes]
         return {resource: ConfigResult(resource, *answers) for resource in resources}

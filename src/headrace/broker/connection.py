@@ -211,6 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         slot.answer, slot.is_done = answer, True
         if self._transport is None:
             return
+        self.last_active = self._owner.now()
         ready: list[Piece] = []
         answered_bytes = 0
         while self._outbox and self._outbox[0].is_done:
@@ -225,20 +226,21 @@ class Connection(asyncio.BufferedProtocol):
     # ---- back-pressure
 
     def _balance_reading(self) -> None:
-        if self._transport is None:
+        if self._transport is None or self._is_closing:
             return
         budget = self._owner.budget
-        if not (self._queue or self._outbox or self._partial_bytes):
+        is_mid_request = self._partial_bytes > 0
+        if not (self._queue or self._outbox or is_mid_request):
             if budget.favoured is self:
                 budget.leave(self)
             self._resume_reading()
         elif len(self._queue) + len(self._outbox) >= _MAX_QUEUED_FRAMES:
             self._pause_reading()
-        elif budget.may_go_on(self):
+        elif budget.may_go_on(self, is_mid_request=is_mid_request):
             self._resume_reading()
         else:
             self._pause_reading()
-            budget.wait(self, self._resume_reading)
+            budget.wait(self, self._resume_reading, is_mid_request=is_mid_request)
 
     def _pause_reading(self) -> None:
         if self._transport is not None and not self._is_read_paused:
@@ -264,6 +266,11 @@ class Connection(asyncio.BufferedProtocol):
         """Close at once, whatever was still to be sent."""
         if self._transport is not None:
             self._transport.abort()
+
+    @property
+    def is_peers_turn(self) -> bool:
+        """Whether nothing can happen before the peer sends the rest of a request, or takes an answer."""
+        return self._partial_bytes > 0 or self._is_write_paused or self._is_closing
 
     @property
     def is_idle(self) -> bool:

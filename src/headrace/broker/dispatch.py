@@ -26,6 +26,9 @@ from headrace.wire.message import Response
 
 _logger = logging.getLogger(__name__)
 _LENGTH: Final = Struct(">i")
+_BEFORE_OPENING: Final = frozenset(
+    (ApiKey.API_VERSIONS, ApiKey.PULL_CHANGES, ApiKey.ASK_CONTROLLER)
+)
 
 Body = list[Piece] | Response | None
 """What a handler returns: an encoded body, a message to be encoded, or None for no answer at all."""
@@ -49,6 +52,11 @@ class Dispatcher:
     def __init__(self, apis: Mapping[int, BoundApi], metrics: RequestMetrics) -> None:
         self._apis = apis
         self._metrics = metrics
+        self._opened = asyncio.Event()
+
+    def open(self) -> None:
+        """Serve clients from now on; until then only ApiVersions and other brokers are answered."""
+        self._opened.set()
 
     def __call__(
         self, connection: Connection, frame: bytearray
@@ -62,6 +70,8 @@ class Dispatcher:
                 body = unsupported_version_answer(api.first_version, api.last_version)
                 return _frame(api, 0, header.correlation_id, [body])
             raise MalformedMessage(f"API {header.api_key} version {version} is not offered here")
+        if not self._opened.is_set() and api.key not in _BEFORE_OPENING:
+            return self._when_open(connection, frame)
         started = perf_counter()
         request = api.decode(version, frame, header.size)
         context = RequestContext(header.api_key, version, header.client_id or "", connection)
@@ -78,6 +88,11 @@ class Dispatcher:
         except Exception:
             _logger.exception("%s v%d failed", api.key.title, version)
             return reply.failed()
+
+    async def _when_open(self, connection: Connection, frame: bytearray) -> Answer:
+        await self._opened.wait()
+        answer = self(connection, frame)
+        return await answer if isinstance(answer, Awaitable) else answer
 
 
 class _Reply:

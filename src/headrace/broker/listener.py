@@ -119,11 +119,12 @@ class OpenListener:
 
     def close_idle(self) -> None:
         """Close connections that were silent for too long; also moves the coarse clock."""
-        self._now = self._loop.time()
+        # What connections note is the time of the round before, and may be late by all that lies between two rounds.
+        last_round, self._now = self._now, self._loop.time()
         self._end_stall()
         limit_s = self._counts.limits.connections_max_idle_ms / 1000
         for connection in list(self._counts.open):
-            if connection.is_idle and self._now - connection.last_active > limit_s:
+            if connection.is_idle and last_round - connection.last_active > limit_s:
                 _logger.info(
                     "closing the connection of %s: idle for too long", connection.peer_host
                 )
@@ -135,6 +136,7 @@ class OpenListener:
         if (
             isinstance(favoured, Connection)
             and self.budget.is_exhausted
+            and favoured.is_peers_turn
             and self._now - favoured.last_active > _LONGEST_STALL_S
         ):
             _logger.warning(

@@ -1,7 +1,7 @@
 """Starts and stops a broker, in an order that can be read here. A rim module.
 
-Up: log directories (recovery), store, wire the parts, bind the listeners, register, controller, roles, background work,
-serve. Down: stop accepting, leave the groups, stop background work, close the logs, withdraw, close the store.
+Up: log directories (recovery), store, wire the parts, bind the listeners, register, serve brokers, find or be the
+controller, take on roles, serve clients. Down: stop accepting, leave the groups, stop background work, close the logs, withdraw, close the store.
 """
 
 import asyncio
@@ -16,12 +16,15 @@ from headrace.broker.health import BrokerState
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.listener import Listener
 from headrace.broker.wiring import Given, Parts
+from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.changes import ChangeBatch
 from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
 from headrace.coordination.nodes import BrokerNode, text_of_id
-from headrace.coordination.store import Store, StoreFailed
+from headrace.coordination.store import SessionState, Store, StoreFailed
+from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
 from headrace.log.disk import OsDisk
@@ -31,6 +34,9 @@ from headrace.log.meta_properties import claim_directory, read_cluster_id
 _logger = logging.getLogger(__name__)
 
 STORE_FILE = "coordination.sqlite"
+_HAND_OVER_S = 10.0
+_HAND_OVER_ATTEMPTS = 4
+_HAND_OVER_PAUSE_S = 0.25
 
 
 class Broker:
@@ -43,6 +49,7 @@ class Broker:
         self._disk = OsDisk(max_open_files=_open_file_budget())
         self._registration: BrokerRegistration | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._has_picture = asyncio.Event()
         self.ports: dict[str, int] = {}  # by listener name
         self.parts: Parts | None = None
 
@@ -76,12 +83,22 @@ class Broker:
 
     @asynccontextmanager
     async def _open_store(self) -> AsyncIterator[Store]:
-        store: Store = EmbeddedStore(Path(self._settings.log_dirs[0]) / STORE_FILE)
+        store = self._make_store()
         await store.open()
         try:
             yield store
         finally:
             await store.close()
+
+    def _make_store(self) -> Store:
+        settings = self._settings
+        if settings.zookeeper_connect is None:
+            return EmbeddedStore(Path(settings.log_dirs[0]) / STORE_FILE)
+        return ZooKeeperStore(
+            settings.zookeeper_connect,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
+        )
 
     async def _start(self, store: Store, log_dirs: LogDirs, tasks: asyncio.TaskGroup) -> None:
         settings = self._settings
@@ -119,19 +136,41 @@ class Broker:
         for listener in parts.listeners:
             self.ports[listener.listener_name] = await listener.bind()
         node = self._broker_node(log_dirs.previous_broker_epoch)
-        self._registration = BrokerRegistration(store, settings.node_id, node)
+        takeover_ms = (
+            0 if settings.zookeeper_connect is None else settings.zookeeper_session_timeout_ms
+        )
+        self._registration = BrokerRegistration(
+            store, settings.node_id, node, takeover_timeout_ms=takeover_ms
+        )
         await self._registration.register()
-        parts.controller.listen(parts.roles.apply)
-        self._background = [
-            tasks.create_task(self._registration.run()),
-            tasks.create_task(parts.controller.run()),
-        ]
-        await parts.controller.ready()
-        jobs = [*parts.housekeeping.jobs(), parts.cleaner.run()]
-        self._background += [tasks.create_task(job) for job in jobs]
+        store.on_session(self._on_session)
         for listener in parts.listeners:
             await listener.serve()
+        jobs = [
+            self._registration.run(),
+            parts.driver.run(),
+            parts.controller.follow(self._apply),
+            parts.isr_updates.run(),
+            parts.cleaner.run(),
+            *parts.housekeeping.jobs(),
+        ]
+        self._background = [tasks.create_task(job) for job in jobs]
+        await self._has_picture.wait()
+        parts.dispatch.open()
         parts.lifecycle.state = BrokerState.RUNNING
+
+    def _apply(self, batch: ChangeBatch) -> None:
+        """Take in the controller's changes; the first picture with this broker in it makes it ready."""
+        assert self.parts is not None
+        self.parts.roles.apply(batch)
+        if self._settings.node_id in self.parts.cluster.state.brokers:
+            self._has_picture.set()
+
+    def _on_session(self, state: SessionState) -> None:
+        """A leader whose session may be over must stop in time: another may be elected by then."""
+        if state in (SessionState.OVERDUE, SessionState.LOST) and self.parts is not None:
+            _logger.warning("the session with the coordination store is %s", state.name)
+            self.parts.roles.resign_all()
 
     def _broker_node(self, previous_broker_epoch: int) -> BrokerNode:
         settings = self._settings
@@ -160,11 +199,23 @@ class Broker:
         await parts.groups.topics_deleted([DeletedTopic(name, id_) for name, id_ in topics])
         ids = tuple(id_ for _, id_ in topics)
         try:
-            await parts.controller.replicas_removed(
+            await parts.controller.ask(
                 RemoveReplicas(broker_id=self._settings.node_id, topic_ids=ids)
             )
         except (NotController, StoreFailed) as error:
             _logger.warning("the controller will ask again for %s: %s", topics, error)
+
+    async def _hand_over(self, parts: Parts) -> None:
+        """Give leaderships to others first, so that nobody waits for a broker that is gone."""
+        if not self._settings.controlled_shutdown_enable or len(parts.cluster.state.brokers) < 2:
+            return
+        assert self._registration is not None
+        epoch = self._registration.epoch
+        try:
+            async with asyncio.timeout(_HAND_OVER_S):
+                await _controlled_shutdown(parts, self._settings.node_id, epoch)
+        except (NotController, StoreFailed, TimeoutError) as error:
+            _logger.warning("stopping without handing over everything: %s", error)
 
     async def _shut_down(self) -> None:
         assert self.parts is not None
@@ -173,15 +224,28 @@ class Broker:
         parts.lifecycle.state = BrokerState.SHUTTING_DOWN
         for listener in parts.listeners:
             listener.stop_accepting()
+        await self._hand_over(parts)
         parts.groups.stop()
         for listener in parts.listeners:
             listener.close_connections()
+        parts.followers.stop()
         for task in self._background:
             task.cancel()
         await self._registration.withdraw()
         await parts.http.stop()
         for listener in parts.listeners:
             listener.abort_connections()
+
+
+async def _controlled_shutdown(parts: Parts, broker_id: int, broker_epoch: int) -> None:
+    """Ask to be relieved, a few times: what nobody else can lead now may find a leader in a moment."""
+    wish = ShutdownWanted(broker_id=broker_id, broker_epoch=broker_epoch)
+    for _ in range(_HAND_OVER_ATTEMPTS):
+        answer = await parts.controller.ask(wish)
+        if answer.error or not answer.remaining:
+            return
+        await asyncio.sleep(_HAND_OVER_PAUSE_S)
+    _logger.warning("%d partitions have no other leader", len(answer.remaining))
 
 
 def _first_failure(failure: BaseException) -> BaseException:

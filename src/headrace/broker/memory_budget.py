@@ -1,8 +1,9 @@
 """How many bytes of requests may be in memory at once, over all connections (pure).
 
 A connection that would exceed the budget waits until others have been answered. One that holds nothing is always let in:
-a single request larger than the budget must still be served. If all that is held are parts of requests, waiting would
-never end: so one of those that wait, the favoured, goes on reading. Whoever owns the connections ends it if it is silent.
+a single request larger than the budget must still be served. If all that is held are halves of requests, waiting would
+never end: so one of those in the middle of a request, the favoured, goes on until it holds nothing any more. Whoever owns
+the connections ends it if it is silent.
 """
 
 from collections.abc import Callable, Hashable
@@ -17,7 +18,7 @@ class MemoryBudget:
         self._limit_bytes = limit_bytes
         self.used_bytes = 0
         self.favoured: Hashable | None = None
-        self._waiting: dict[Hashable, Callable[[], None]] = {}
+        self._waiting: dict[Hashable, tuple[Callable[[], None], bool]] = {}
 
     @property
     def is_exhausted(self) -> bool:
@@ -32,29 +33,33 @@ class MemoryBudget:
         """Bytes have been dealt with; whoever waits may go on when there is room."""
         self.used_bytes -= count
         while self._waiting and self.used_bytes < self._limit_bytes:
-            self._wake_next()
+            self._wake(next(iter(self._waiting)))
 
-    def may_go_on(self, holder: Hashable) -> bool:
-        """Whether `holder`, who holds some of the memory, may take more; the first to ask is favoured."""
+    def may_go_on(self, holder: Hashable, *, is_mid_request: bool) -> bool:
+        """Whether `holder`, who holds some of the memory, may take more."""
         if not self.is_exhausted:
             return True
-        if self.favoured is None:
+        if self.favoured is None and is_mid_request:
             self.favoured = holder
         return self.favoured is holder
 
-    def wait(self, holder: Hashable, wake: Callable[[], None]) -> None:
+    def wait(self, holder: Hashable, wake: Callable[[], None], *, is_mid_request: bool) -> None:
         """Call `wake` once there is room, or when it is the holder's turn to be favoured."""
-        self._waiting[holder] = wake
+        self._waiting[holder] = (wake, is_mid_request)
 
     def leave(self, holder: Hashable) -> None:
         """`holder` no longer holds anything, nor waits."""
         self._waiting.pop(holder, None)
         if self.favoured is holder:
             self.favoured = None
-            if self._waiting and self.is_exhausted:
-                self.favoured = next(iter(self._waiting))
-                self._wake_next()
+            if self.is_exhausted:
+                halves = (
+                    each for each, (_, is_mid_request) in self._waiting.items() if is_mid_request
+                )
+                self.favoured = next(halves, None)
+                if self.favoured is not None:
+                    self._wake(self.favoured)
 
-    def _wake_next(self) -> None:
-        holder = next(iter(self._waiting))
-        self._waiting.pop(holder)()
+    def _wake(self, holder: Hashable) -> None:
+        wake, _ = self._waiting.pop(holder)
+        wake()

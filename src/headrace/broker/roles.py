@@ -6,7 +6,7 @@ nothing the second time. A partition's new epoch counts only once its log knows 
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from headrace.broker.clock import Clock
@@ -41,16 +41,32 @@ _logger = logging.getLogger(__name__)
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
+class Following(Protocol):
+    """Where the logs of led-elsewhere partitions get their records from."""
+
+    def follow(
+        self,
+        partition: Partition,
+        leader_id: int,
+        on_disk_failed: Callable[[Partition, DiskFailed], None],
+    ) -> None:
+        """Follow a partition at its leader; -1 is nobody."""
+
+    def leave(self, partition: Partition) -> None:
+        """No longer follow it."""
+
+
 class Roles:
     """See the module's text."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (it acts on all of these)
         self,
         *,
         cluster: ClusterView,
         partitions: PartitionTable,
         log_dirs: LogDirs,
         groups: Groups,
+        followers: Following,
         live_settings: LiveSettings,
         traffic: Traffic,
         clock: Clock,
@@ -61,6 +77,7 @@ class Roles:
         self._partitions = partitions
         self._log_dirs = log_dirs
         self._groups = groups
+        self._followers = followers
         self._live_settings = live_settings
         self._traffic = traffic
         self._clock = clock
@@ -143,13 +160,15 @@ class Roles:
         if state.leader_epoch == partition.leader_epoch:
             partition.isr_decided(state, now_ms=now_ms)
         elif state.leader == broker_id:
+            self._followers.leave(partition)
             partition.become_leader(broker_id, state, now_ms=now_ms)
             if topic == OFFSETS_TOPIC:
                 codec = self._live_settings.current.offsets_topic_compression_codec
                 self._groups.elected(index, PartitionShardLog(partition, codec=codec))
         else:
-            partition.become_follower(state.leader, state.leader_epoch)
             self._resign(partition)
+            partition.become_follower(state.leader, state.leader_epoch)
+            self._followers.follow(partition, state.leader, self._on_disk_failed)
 
     def _host(self, topic_partition: TopicPartition, topic_id: UUID) -> Partition | None:
         now_ms = self._clock()
@@ -182,8 +201,15 @@ class Roles:
         directory = self._log_dirs.directory_of(topic_partition)
         return 0 if directory is None else directory.high_watermarks.get(topic_partition, 0)
 
+    def resign_all(self) -> None:
+        """The right to lead may be lost: act on none of it until the controller says so anew."""
+        for partition in self._partitions:
+            if partition.is_leader:
+                self._resign(partition)
+
     def _resign(self, partition: Partition) -> None:
         partition.resign()
+        self._followers.leave(partition)
         topic, index = partition.topic_partition
         if topic == OFFSETS_TOPIC:
             self._groups.resigned(index)

@@ -13,7 +13,7 @@ from typing import Final
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.controller_call import Unanswered, ask_controller
 from headrace.broker.live_settings import LiveSettings
-from headrace.controller.driver import ControllerDriver
+from headrace.controller.core import Controller
 from headrace.controller.topics import CreateTopics, NewTopic, name_fault
 from headrace.wire.error_code import ErrorCode
 
@@ -31,7 +31,7 @@ class TopicCreation:
     """See the module's text."""
 
     def __init__(
-        self, controller: ControllerDriver, live_settings: LiveSettings, cluster: ClusterView
+        self, controller: Controller, live_settings: LiveSettings, cluster: ClusterView
     ) -> None:
         self._controller = controller
         self._live_settings = live_settings
@@ -65,7 +65,7 @@ class TopicCreation:
         self._under_way.update(dict.fromkeys(names, done))
         try:
             request = CreateTopics(topics=tuple(map(self._new_topic, names)))
-            answers = await ask_controller(self._controller.create_topics(request))
+            answers = await ask_controller(self._controller.ask(request))
         finally:
             # Also when whoever asked has gone: those who wait with it must not wait for ever.
             for name in names:

@@ -10,12 +10,15 @@ from headrace.broker.cleaner import Cleaner
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
+from headrace.broker.controller_link import ControllerLink
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.followers import Followers
 from headrace.broker.health import Lifecycle
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.http_endpoint import HttpEndpoint
 from headrace.broker.http_pages import http_pages
+from headrace.broker.isr_updates import IsrUpdates
 from headrace.broker.listener import ConnectionCounts, ConnectionLimits, OpenListener
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.memory_budget import MemoryBudget
@@ -30,6 +33,7 @@ from headrace.broker.topic_creation import TopicCreation
 from headrace.broker.traffic import Traffic
 from headrace.controller.core import ControllerSettings
 from headrace.controller.driver import ControllerDriver
+from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
 from headrace.coordination.store import Store
 from headrace.coordinator.group.groups import Groups
 from headrace.coordinator.group.settings import GroupSettings
@@ -83,15 +87,17 @@ class Parts:
 
     def _make_coordinators(self, given: Given) -> None:
         settings = given.settings
-        self.controller = ControllerDriver(
+        self.driver = ControllerDriver(
             given.store,
             settings.node_id,
             config_rules=SettingRules(self.live_settings),
             settings=controller_settings(settings),
         )
-        self.producer_ids = ProducerIds(
-            lambda: self.controller.allocate_producer_ids(settings.node_id, given.broker_epoch())
+        self.controller = ControllerLink(
+            self.driver, given.store, settings.node_id, settings.inter_broker_listener.name
         )
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self._broker_epoch = given.broker_epoch
         self.groups = Groups(
             group_settings(settings),
             partition_count=self._offsets_partitions,
@@ -100,11 +106,23 @@ class Parts:
             spawn=given.tasks.create_task,
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
+        self.followers = Followers(
+            self.cluster, settings, given.broker_epoch, given.clock, given.tasks
+        )
+        self.isr_updates = IsrUpdates(
+            settings.node_id,
+            self.partitions,
+            self.controller,
+            self.live_settings,
+            given.broker_epoch,
+            given.clock,
+        )
         self.roles = Roles(
             cluster=self.cluster,
             partitions=self.partitions,
             log_dirs=given.log_dirs,
             groups=self.groups,
+            followers=self.followers,
             live_settings=self.live_settings,
             traffic=self.traffic,
             clock=given.clock,
@@ -116,6 +134,7 @@ class Parts:
             "clock": given.clock,
             "cluster": self.cluster,
             "controller": self.controller,
+            "driver": self.driver,
             "fetch_max_bytes": given.settings.fetch_max_bytes,
             "groups": self.groups,
             "live_settings": self.live_settings,
@@ -128,9 +147,9 @@ class Parts:
             "topic_creation": self.topic_creation,
             "traffic": self.traffic,
         }
-        dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics)
+        self.dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics)
         self.listeners = [
-            OpenListener(listener, dispatch, self.budget, self.connections, given.tasks)
+            OpenListener(listener, self.dispatch, self.budget, self.connections, given.tasks)
             for listener in given.settings.listeners
         ]
         sources = MetricsSources(
@@ -160,6 +179,11 @@ class Parts:
             clock=given.clock,
             on_disk_failed=self._on_disk_failed,
             close_idle_connections=self._close_idle_connections,
+        )
+
+    async def _allocate_producer_ids(self) -> ProducerIdBlock:
+        return await self.controller.ask(
+            AllocateProducerIds(broker_id=self.cluster.broker_id, broker_epoch=self._broker_epoch())
         )
 
     def _offsets_partitions(self) -> int:

@@ -9,6 +9,7 @@ from headrace import __version__
 
 TOOLS: Final = {
     "server-start": "run a broker",
+    "zookeeper-start": "run a real ZooKeeper",
     "topics": "create, list, describe, alter and delete topics",
     "console-producer": "write lines from stdin to a topic",
     "console-consumer": "print the records of a topic",

@@ -18,6 +18,7 @@ from headrace.controller.values import ConfigKind, Partition
 from headrace.coordination.nodes import PartitionStateNode, TopicNode
 from headrace.coordination.store import Create, Delete, Operation, Set
 
+A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
 
 Group = tuple[Operation, ...]
@@ -158,4 +159,12 @@ class Event(Protocol[A_co]):
 
     def decide(self, core: Core) -> Decision[A_co]:
         """Decide, without changing anything."""
+        ...
+
+
+class Controller(Protocol):
+    """Whoever can have an event decided: the controller itself, or a broker that asks it."""
+
+    async def ask(self, event: Event[A]) -> A:
+        """Have something decided."""
         ...

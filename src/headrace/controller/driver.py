@@ -19,22 +19,14 @@ from headrace.controller import seat
 from headrace.controller.brokers import (
     BrokersSeen,
     OfflinePartitionsSeen,
-    ShutdownAnswer,
-    ShutdownWanted,
 )
 from headrace.controller.changes import ChangeBatch, ChangeLog
 from headrace.controller.cluster_state import ClusterState
-from headrace.controller.configs import AlterConfigs, ConfigAnswer
+from headrace.controller.configs import AlterConfigs
 from headrace.controller.core import ConfigRules, ControllerSettings, Core, Event
-from headrace.controller.deletions import DeleteTopics, RemoveReplicas
-from headrace.controller.growth import CreatePartitions
-from headrace.controller.isr import AlterPartition, AlterPartitionAnswer
 from headrace.controller.leaders import ElectLeaders, imbalanced
 from headrace.controller.loading import load, registrations
 from headrace.controller.machine import ControllerMachine
-from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
-from headrace.controller.reassignment import AlterReassignments, PartitionAnswer
-from headrace.controller.topics import CreateTopics, TopicAnswer
 from headrace.coordination.nodes import BrokerNode, ControllerNode, text_of_id
 from headrace.coordination.store import (
     SessionLost,
@@ -120,57 +112,18 @@ class ControllerDriver:
         """Wait until it is known who the controller is."""
         await self._ready.wait()
 
-    # What can be asked of a controller. Each raises NotController where this broker is not it.
-
-    async def create_topics(self, request: CreateTopics) -> tuple[TopicAnswer, ...]:
-        """CreateTopics."""
-        return await self._ask(request)
-
-    async def delete_topics(self, request: DeleteTopics) -> tuple[TopicAnswer, ...]:
-        """DeleteTopics."""
-        return await self._ask(request)
-
-    async def create_partitions(self, request: CreatePartitions) -> tuple[TopicAnswer, ...]:
-        """CreatePartitions."""
-        return await self._ask(request)
-
-    async def alter_configs(self, request: AlterConfigs) -> tuple[ConfigAnswer, ...]:
-        """AlterConfigs and IncrementalAlterConfigs."""
-        answers = await self._ask(request)
-        edited = {edit.key for wish in request.wishes for edit in wish.edits}
-        if "unclean.leader.election.enable" in edited:
-            await self._ask(OfflinePartitionsSeen())
-        return answers
-
-    async def alter_partition(self, request: AlterPartition) -> AlterPartitionAnswer:
-        """AlterPartition: a leader's proposals of ISRs."""
-        return await self._ask(request)
-
-    async def elect_leaders(self, request: ElectLeaders) -> tuple[PartitionAnswer, ...]:
-        """ElectLeaders."""
-        return await self._ask(request)
+    async def ask(self, event: Event[A]) -> A:
+        """Have something decided. Raises NotController where this broker is not it."""
+        answer = await self._queued(event)
+        if _touches_unclean_election(event):
+            await self._queued(OfflinePartitionsSeen())
+        return answer
 
     async def balance_leaders(self) -> None:
         """Give preferred leaders the lead where they can have it (auto.leader.rebalance)."""
         machine = self._machine
         if machine is not None and (partitions := imbalanced(machine.core)):
-            await self._ask(ElectLeaders(partitions=partitions))
-
-    async def alter_reassignments(self, request: AlterReassignments) -> tuple[PartitionAnswer, ...]:
-        """AlterPartitionReassignments."""
-        return await self._ask(request)
-
-    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
-        """AllocateProducerIds."""
-        return await self._ask(AllocateProducerIds(broker_id=broker_id, broker_epoch=broker_epoch))
-
-    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> ShutdownAnswer:
-        """ControlledShutdown."""
-        return await self._ask(ShutdownWanted(broker_id=broker_id, broker_epoch=broker_epoch))
-
-    async def replicas_removed(self, request: RemoveReplicas) -> None:
-        """A broker has removed what it held of deleted topics."""
-        await self._ask(request)
+            await self._queued(ElectLeaders(partitions=partitions))
 
     # How the changes get to the brokers.
 
@@ -345,7 +298,7 @@ class ControllerDriver:
                 case (_, future):
                     _settle(future, NotController(-1))
 
-    async def _ask(self, event: Event[A]) -> A:
+    async def _queued(self, event: Event[A]) -> A:
         if self._machine is None:
             raise NotController(self.controller_id)
         if self._queue.qsize() >= _MAX_WAITING:
@@ -386,6 +339,12 @@ class ControllerDriver:
     def _wake_pulls(self) -> None:
         self._published.set()
         self._published = asyncio.Event()
+
+
+def _touches_unclean_election(event: object) -> bool:
+    return isinstance(event, AlterConfigs) and any(
+        edit.key == "unclean.leader.election.enable" for wish in event.wishes for edit in wish.edits
+    )
 
 
 def _settle(future: asyncio.Future[Any], error: Exception) -> None:

@@ -109,6 +109,7 @@ class Shard(Generic[EventT, RecordT]):
         self._held: deque[_Held] = deque()
         self._deadlines = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0  # when it rings; uvloop's handle does not say once the moment has passed
         self._tasks = {"load": parts.spawn(self._load())}
 
     # -- requests --------------------------------------------------------------------------------
@@ -239,12 +240,13 @@ class Shard(Generic[EventT, RecordT]):
     def _arm_timer(self) -> None:
         next_ms = self._deadlines.next_ms()
         if self._timer is not None:
-            if next_ms is not None and self._timer.when() <= next_ms / 1_000:
+            if next_ms is not None and self._timer_ms <= next_ms:
                 # It will ring in time, find nothing due, and be set again. Cheaper than moving it.
                 return
             self._timer.cancel()
             self._timer = None
         if next_ms is not None:
+            self._timer_ms = next_ms
             self._timer = self._loop.call_at(next_ms / 1_000, self._fire_due)
 
     def _fire_due(self) -> None:
@@ -280,7 +282,8 @@ class Shard(Generic[EventT, RecordT]):
         if self.phase is not Phase.ACTIVE:
             return
         took_ms = round((self._loop.time() - started_s) * 1_000)
-        log.info("shard %s: loaded %d records in %d ms", self.name, count, took_ms)
+        level = logging.INFO if count else logging.DEBUG
+        log.log(level, "%s: loaded %d records in %d ms", self.name, count, took_ms)
 
     def _replay_stored(self, offset: int, key: bytes | None, value: bytes | None) -> None:
         if key is None:

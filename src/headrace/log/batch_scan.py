@@ -19,7 +19,7 @@ from headrace.records.batch_view import (
     read_header,
 )
 
-_CHUNK_BYTES: Final = 8 * 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024  # more would leave the processor's caches
 
 ScannedBatch = tuple[memoryview, BatchHeader]
 

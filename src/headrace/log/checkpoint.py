@@ -40,7 +40,7 @@ def _decode(path: str, content: bytes) -> list[str]:
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
     """A `topic partition offset` checkpoint; empty if the file is missing."""
     content = disk.read_bytes(path)
-    if content is None:
+    if not content:  # Kafka creates the file empty
         return {}
     offsets: dict[TopicPartition, int] = {}
     for line in _decode(path, content):

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from headrace.log.segment import Segment
 
-
 # A plan holds the descriptors of what it will sync, and a log may have thousands of segments.
 _SEGMENTS_PER_PLAN: Final = 64
 

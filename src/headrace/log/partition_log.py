@@ -300,7 +300,7 @@ class PartitionLog:
             if segment is self.segments.active:
                 self.roll(now_ms)
             self.retire(segment, now_ms)
-            self.snapshots.remove(segment.base_offset)
+        self.snapshots.remove_superfluous(self.segments.first.base_offset)
         self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
 
     def retire(self, segment: Segment, now_ms: int, *, replaced: bool = False) -> None:
@@ -324,8 +324,10 @@ class PartitionLog:
             self.disk.sync_directory(self.directory)
 
     def rebuild_producers(self, end_offset: int) -> None:
-        """Take producer state back to what it was at `end_offset`."""
+        """Take producer state back to what it was at `end_offset`; keep it, for what it came from may be deleted."""
         self.producers = producers_at(end_offset, self.segments, self.snapshots)
+        if len(self.producers) and end_offset not in self.snapshots.offsets:
+            self.snapshots.write(end_offset, self.producers)
 
     # ---- durability
 
@@ -342,7 +344,7 @@ class PartitionLog:
         return plan_flush(
             self.segments.from_offset(self.recovery_point),
             end_offset=self.segments.active.base_offset if sealed_only else self.log_end_offset,
-            names=[partial(self.disk.sync_directory, path) for path in directories],
+            names=[partial(self.disk.sync_directory, path) for path in dict.fromkeys(directories)],
             cuts=self._cuts,
         )
 

@@ -1,6 +1,6 @@
 """The `.snapshot` files of one log directory: which there are, the newest usable one, writing and removing."""
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFull
 from headrace.log.disk import Disk
 from headrace.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot, encode_snapshot
 from headrace.log.producer_state import ProducerState
@@ -22,8 +22,11 @@ class ProducerSnapshots:
         return f"{self._directory}/{offset_name(offset)}{SNAPSHOT_SUFFIX}"
 
     def write(self, offset: int, producers: ProducerState) -> None:
-        """Keep the state as it is before `offset`."""
-        self._disk.replace(self.path(offset), encode_snapshot(producers), durable=False)
+        """Keep the state as it is before `offset`, if there is space for it."""
+        try:
+            self._disk.replace(self.path(offset), encode_snapshot(producers), durable=False)
+        except DiskFull:
+            return  # one hint less; a log on a full disk must still open
         self.offsets.add(offset)
 
     def load_latest(self, end_offset: int) -> tuple[int, ProducerState]:
@@ -43,6 +46,11 @@ class ProducerSnapshots:
         if offset in self.offsets:
             self.offsets.discard(offset)
             self._disk.remove(self.path(offset))
+
+    def remove_superfluous(self, first_offset: int) -> None:
+        """Remove those before the newest that is not past the log's first offset."""
+        for offset in sorted(known for known in self.offsets if known <= first_offset)[:-1]:
+            self.remove(offset)
 
     def remove_after(self, offset: int) -> None:
         """Remove snapshots of states past `offset`: the log was cut there."""

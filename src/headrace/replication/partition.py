@@ -272,9 +272,9 @@ class Partition:
 
     # ---- reading
 
-    def fence(self, current_leader_epoch: int) -> Refused | None:
+    def fence(self, current_leader_epoch: int, *, by_follower: bool = False) -> Refused | None:
         """Whether a request that believes in `current_leader_epoch` may be served here."""
-        if self._leader is None:
+        if self._leader is None and not (by_follower and self.leader_id >= 0):
             return _NOT_LEADER
         if current_leader_epoch in (ANY_EPOCH, self.leader_epoch):
             return None
@@ -295,11 +295,15 @@ class Partition:
         last_fetched_epoch: int = ANY_EPOCH,
         read_committed: bool = False,
         at_least_one: bool = True,
+        by_follower: bool = False,
     ) -> PartitionRead | Refused:
-        """Whole batches for a consumer, from the one that holds `offset` on."""
-        refused = self.fence(current_leader_epoch)
+        """Whole batches for a consumer, from the one that holds `offset` on; from a follower if it may be one."""
+        refused = self.fence(current_leader_epoch, by_follower=by_follower)
         if refused is not None:
             return refused
+        if self._leader is None and offset > self.log.log_end_offset:
+            # The leader may well have it: a consumer must wait, not start anew.
+            return Refused(ErrorCode.OFFSET_NOT_AVAILABLE, f"{offset} has not arrived here yet")
         stable = self.last_stable_offset
         end_offset = stable if read_committed else self.high_watermark
         diverging = self._diverging(offset, last_fetched_epoch)

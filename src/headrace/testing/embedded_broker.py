@@ -104,7 +104,7 @@ class EmbeddedBroker:
             num_partitions=partitions,
             configs={key.replace("_", "."): value for key, value in config.items()},
         )
-        answer = self._call(self._parts.controller.create_topics(CreateTopics(topics=(topic,))))[0]
+        answer = self._call(self._parts.controller.ask(CreateTopics(topics=(topic,))))[0]
         if answer.error:
             raise HeadraceError(f"{name}: {answer.error.name}: {answer.message}")
 
@@ -112,7 +112,7 @@ class EmbeddedBroker:
         """Delete all topics, and the groups with them, so that the next test starts from nothing."""
         names = tuple(self._call(_topic_names(self._parts.cluster)))
         if names:
-            self._call(self._parts.controller.delete_topics(DeleteTopics(names=names)))
+            self._call(self._parts.controller.ask(DeleteTopics(names=names)))
 
     # ---- the broker's thread
 

@@ -100,6 +100,10 @@ class ApiKey(IntEnum):
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
 
+    # Headrace's own, among brokers; never advertised.
+    PULL_CHANGES = 1000
+    ASK_CONTROLLER = 1001
+
     @property
     def title(self) -> str:
         """Kafka's spelling: ListOffsets."""
@@ -213,5 +217,8 @@ def response_class(api_key: int) -> type[Response]:
 
 def _class_of(api_key: int, kind: str) -> Any:
     api = ApiKey(api_key)
-    module = import_module(f"headrace.wire.messages.{api.name.lower()}")
+    own = api >= ApiKey.PULL_CHANGES
+    module = import_module(
+        "headrace.wire.internal" if own else f"headrace.wire.messages.{api.name.lower()}"
+    )
     return getattr(module, api.title + kind)

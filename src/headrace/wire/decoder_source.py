@@ -11,6 +11,8 @@ from typing import Any
 from headrace.wire.schema import FIXED, FieldSchema, fields_at, holds_records, smallest_size
 from headrace.wire.source import SHORT, Source
 
+MAX_STRING_BYTES = 0x7FFF
+
 
 class DecoderSource:
     """Emits `decode(buf, p) -> (message, position)`."""
@@ -158,6 +160,9 @@ class DecoderSource:
             "records": "buf[p:e]",
         }[kind]
         line(f"e = p + {length}")
+        if kind == "string" and self.flexible:
+            # As Kafka: the compact form may not say more than the old one could.
+            line(f"if {length} > {MAX_STRING_BYTES}: raise Malformed('a string is too long')")
         if nullable:
             line(f"if {is_null}:")
             line(f"    {target} = None")

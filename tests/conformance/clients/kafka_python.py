@@ -1,5 +1,6 @@
 """kafka-python: a client in plain Python."""
 
+import gc
 import importlib.util
 import warnings
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ with warnings.catch_warnings():
     warnings.simplefilter(
         "ignore", DeprecationWarning
     )  # of the standard library; kafka-python reads its schemas so
-    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.consumer.fetcher import ConsumerRecord
     from kafka.errors import KafkaError
 
@@ -60,7 +61,7 @@ class KafkaPython:
         except KafkaError as refused:
             raise Refused(repr(refused)) from refused
         finally:
-            producer.close()
+            close_quietly(producer)
 
     def consume(self, bootstrap: str, topic: str, count: int) -> list[Received]:
         consumer = _consumer(bootstrap, None)
@@ -73,7 +74,7 @@ class KafkaPython:
             consumer.seek_to_beginning(*partitions)
             return _take(consumer, count)
         finally:
-            consumer.close()
+            close_quietly(consumer)
 
     def consume_in_group(
         self, bootstrap: str, topic: str, group: str, count: int
@@ -85,7 +86,7 @@ class KafkaPython:
             consumer.commit()
             return received
         finally:
-            consumer.close()
+            close_quietly(consumer)
 
     def offset_for_time(
         self, bootstrap: str, topic: str, partition: int, timestamp_ms: int
@@ -96,13 +97,21 @@ class KafkaPython:
             found = consumer.offsets_for_times({wanted: timestamp_ms})[wanted]
             return None if found is None else found.offset
         finally:
-            consumer.close()
+            close_quietly(consumer)
 
     def member_command(self, bootstrap: str, topic: str, group: str) -> list[str]:
         return member_lines.command(self.name, bootstrap, topic, group)
 
     def read_assignment(self, line: str, topic: str) -> frozenset[int] | None:
         return member_lines.read(line)
+
+
+def close_quietly(client: KafkaConsumer | KafkaProducer | KafkaAdminClient) -> None:
+    """Close a client, and collect at once the socket that it sometimes forgets: no other test shall stumble on it."""
+    client.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def _consumer(bootstrap: str, group: str | None) -> KafkaConsumer:

@@ -12,6 +12,8 @@ from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState, follow
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
+from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.leaders import ElectLeaders
@@ -115,27 +117,29 @@ def test_a_single_broker_is_its_own_controller() -> None:
             driver = broker.driver
             assert driver.is_active
             assert (driver.controller_id, broker.state.controller_id) == (0, 0)
-            (answer,) = await driver.create_topics(topics("t", partitions=3))
+            (answer,) = await driver.ask(topics("t", partitions=3))
             assert answer.error is ErrorCode.NONE
             assert len(broker.state.topics["t"].partitions) == 3, "told before we were answered"
             endpoint = broker.state.brokers[0].endpoint("PLAINTEXT")
             assert endpoint is not None
             assert (endpoint.host, endpoint.port) == ("::1", 9092)
-            await driver.create_partitions(
+            await driver.ask(
                 CreatePartitions(topics=(MorePartitions(name="t", count=4),))
             )
             edit = ConfigEdit(key="unclean.leader.election.enable", value="true")
             wish = ConfigWish(kind=ConfigKind.TOPIC, name="t", edits=(edit,))
-            await driver.alter_configs(AlterConfigs(wishes=(wish,)))
+            await driver.ask(AlterConfigs(wishes=(wish,)))
             assert broker.state.config(ConfigKind.TOPIC, "t") == {edit.key: "true"}
             await driver.balance_leaders()
-            assert await driver.elect_leaders(ElectLeaders()) == ()
-            shutdown = await driver.controlled_shutdown(0, broker.registration.epoch)
+            assert await driver.ask(ElectLeaders()) == ()
+            shutdown = await driver.ask(
+                ShutdownWanted(broker_id=0, broker_epoch=broker.registration.epoch)
+            )
             assert len(shutdown.remaining) == 4
-            (gone,) = await driver.delete_topics(DeleteTopics(names=("t",)))
+            (gone,) = await driver.ask(DeleteTopics(names=("t",)))
             assert not broker.state.topics
             assert list(broker.state.deleted_topics) == [gone.topic_id]
-            await driver.replicas_removed(RemoveReplicas(broker_id=0, topic_ids=(gone.topic_id,)))
+            await driver.ask(RemoveReplicas(broker_id=0, topic_ids=(gone.topic_id,)))
             assert not broker.state.deleted_topics
             assert broker.state.snapshot() == driver.state.snapshot()
 
@@ -149,9 +153,11 @@ def test_everything_survives_a_restart_with_new_leader_epochs(tmp_path: Path) ->
     async def first() -> None:
         async with opened(path) as store, Broker(store, 0).running() as broker:
             assert await cluster_id(store, "first") == "first"
-            (answer,) = await broker.driver.create_topics(topics("t", partitions=2))
+            (answer,) = await broker.driver.ask(topics("t", partitions=2))
             ids.append(answer.topic_id)
-            block = await broker.driver.allocate_producer_ids(0, broker.registration.epoch)
+            block = await broker.driver.ask(
+                AllocateProducerIds(broker_id=0, broker_epoch=broker.registration.epoch)
+            )
             assert (block.first, block.length) == (0, 1000)
 
     async def second() -> None:
@@ -161,9 +167,13 @@ def test_everything_survives_a_restart_with_new_leader_epochs(tmp_path: Path) ->
             for partition in broker.state.topics["t"].partitions:
                 assert (partition.leader, partition.leader_epoch) == (0, 1)
             assert broker.state.controller_epoch == 2
-            block = await broker.driver.allocate_producer_ids(0, broker.registration.epoch)
+            block = await broker.driver.ask(
+                AllocateProducerIds(broker_id=0, broker_epoch=broker.registration.epoch)
+            )
             assert block.first == 1000
-            late = await broker.driver.allocate_producer_ids(0, broker.registration.epoch - 1)
+            late = await broker.driver.ask(
+                AllocateProducerIds(broker_id=0, broker_epoch=broker.registration.epoch - 1)
+            )
             assert late.error is ErrorCode.STALE_BROKER_EPOCH
 
     run(first)
@@ -179,14 +189,14 @@ def test_the_seat_goes_to_the_next_and_the_last_one_is_fenced() -> None:
                 assert not other.driver.is_active
                 assert other.driver.controller_id == 1
                 with pytest.raises(NotController) as refused:
-                    await other.driver.create_topics(topics("t"))
+                    await other.driver.ask(topics("t"))
                 assert refused.value.controller_id == 1
                 # By hand, as operators do to move the controller.
                 await store.delete(ControllerNode.PATH)
                 both = (other, second)
                 await other.until(lambda: any(b.state.controller_epoch == 2 for b in both))
                 (active,) = (b for b in both if b.state.controller_epoch == 2)
-                await active.driver.create_topics(topics("t"))
+                await active.driver.ask(topics("t"))
                 assert set(active.state.brokers) == {0, 1}
 
     run(story)
@@ -198,7 +208,7 @@ def test_a_controller_that_does_not_know_yet_can_write_nothing() -> None:
             # Another one was elected; the news has not arrived.
             await store.set("/controller_epoch", b"7", version=1)
             with pytest.raises(NotController):
-                await broker.driver.create_topics(topics("t"))
+                await broker.driver.ask(topics("t"))
             assert await store.get("/brokers/topics/t") is None
 
     run(story)
@@ -209,12 +219,12 @@ def test_a_conflict_is_read_again_and_decided_again() -> None:
 
     async def story() -> None:
         async with opened() as store, Broker(store, 0).running() as broker:
-            await broker.driver.create_topics(topics("t"))
+            await broker.driver.ask(topics("t"))
             path = PartitionStateNode.path("t", 0)
             node = await store.get(path)
             assert node is not None
             await store.set(path, node.data, version=0)
-            (answer,) = await broker.driver.delete_topics(DeleteTopics(names=("t",)))
+            (answer,) = await broker.driver.ask(DeleteTopics(names=("t",)))
             assert answer.error is ErrorCode.NONE
             assert await store.children("/brokers/topics") == []
             assert broker.batches[-2].is_snapshot
@@ -231,7 +241,7 @@ def test_brokers_that_come_and_go_are_seen() -> None:
             await broker.until(lambda: set(broker.state.brokers) == {0, 1})
             with pytest.raises(BrokerIdTaken, match=r"\[::1\]:9093"):
                 await Broker(store, 1, previous_epoch=3).registration.register()
-            await broker.driver.create_topics(topics("t", partitions=2))
+            await broker.driver.ask(topics("t", partitions=2))
             assert broker.state.topics["t"].partitions[1].leader == 1
             await follower.registration.withdraw()
             await broker.until(lambda: broker.state.topics["t"].partitions[1].leader == -1)
@@ -250,7 +260,7 @@ def test_others_pull_the_changes() -> None:
             async with asyncio.TaskGroup() as tasks:
                 pulling = tasks.create_task(driver.pull(epoch, offset, max_wait_ms=10_000))
                 await asyncio.sleep(0)
-                await driver.create_topics(topics("t"))
+                await driver.ask(topics("t"))
             batch = pulling.result()
             assert not batch.is_snapshot
             assert batch.next_offset == offset + 1
@@ -276,7 +286,7 @@ def test_whoever_waits_hears_that_the_driver_has_ended() -> None:
             with pytest.raises(NotController):
                 await waiting
             with pytest.raises(NotController):
-                await broker.driver.create_topics(topics("t"))
+                await broker.driver.ask(topics("t"))
 
     run(story)
 
@@ -289,7 +299,7 @@ def test_garbage_costs_one_topic_and_is_named(caplog: pytest.LogCaptureFixture) 
             await store.create("/config/topics/bad", b"{}")
             await store.create("/admin/deleted_topics/bad", b"{}")
             async with Broker(store, 0).running() as broker:
-                await broker.driver.create_topics(topics("good"))
+                await broker.driver.ask(topics("good"))
                 assert set(broker.state.topics) == {"good"}
 
     run(story)
@@ -313,9 +323,9 @@ def test_a_store_that_fails_is_an_answer_and_not_the_end() -> None:
         async with Broker(store, 0).running() as broker:
             store.failing = True
             with pytest.raises(StoreFailed, match="disk full"):
-                await broker.driver.create_topics(topics("t"))
+                await broker.driver.ask(topics("t"))
             store.failing = False
-            (answer,) = await broker.driver.create_topics(topics("t"))
+            (answer,) = await broker.driver.ask(topics("t"))
             assert answer.error is ErrorCode.NONE
         await store.close()
 

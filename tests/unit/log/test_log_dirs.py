@@ -242,10 +242,9 @@ def test_real_directories(tmp_path: Path) -> None:
 
 
 def claim(disk: MemoryDisk, *, cluster_id: str = "c1", node_id: int = 3) -> tuple[str, int, str]:
-    identity = claim_directory(
+    return claim_directory(
         disk, "/one", cluster_id=cluster_id, node_id=node_id, new_directory_id=UUID(int=5)
     )
-    return identity
 
 
 def test_a_directory_is_claimed_once(disk: MemoryDisk) -> None:

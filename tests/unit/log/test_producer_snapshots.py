@@ -61,6 +61,25 @@ def test_removal(disk: MemoryDisk, snapshots: ProducerSnapshots) -> None:
     assert disk.list_files("/d") == []
 
 
+@pytest.mark.parametrize(
+    ("first_offset", "left"),
+    [(5, {10, 20, 30}), (10, {10, 20, 30}), (20, {20, 30}), (25, {20, 30}), (99, {30})],
+)
+def test_superfluous_ones_go_with_the_segments(
+    snapshots: ProducerSnapshots, first_offset: int, left: set[int]
+) -> None:
+    snapshots.remove_superfluous(first_offset)
+    assert snapshots.offsets == left
+
+
+def test_a_full_disk_costs_a_snapshot_and_nothing_else(
+    disk: MemoryDisk, snapshots: ProducerSnapshots
+) -> None:
+    disk.capacity_bytes = disk.used_bytes
+    snapshots.write(40, state_of(1))
+    assert snapshots.load_latest(50)[0] == 30
+
+
 def test_every_damaged_byte_is_noticed() -> None:
     content = encode_snapshot(state_of(1, 2))
     for position in range(len(content)):

@@ -12,7 +12,7 @@ from headrace.broker.request import RequestContext
 from headrace.broker.settings.alter import AlterOutcome, validate_replacement
 from headrace.broker.settings.resource import Resource
 from headrace.controller.configs import ConfigEdit
-from headrace.controller.driver import ControllerDriver
+from headrace.controller.core import Controller
 from headrace.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -26,7 +26,7 @@ async def handle(
     context: RequestContext,
     *,
     cluster: ClusterView,
-    controller: ControllerDriver,
+    controller: Controller,
     live_settings: LiveSettings,
 ) -> AlterConfigsResponse:
     layers = live_settings.current.layers

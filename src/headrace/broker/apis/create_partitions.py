@@ -6,7 +6,7 @@ INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT
 
 from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
 from headrace.broker.request import RequestContext
-from headrace.controller.driver import ControllerDriver
+from headrace.controller.core import Controller
 from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -17,7 +17,7 @@ from headrace.wire.messages.create_partitions import (
 
 
 async def handle(
-    request: CreatePartitionsRequest, context: RequestContext, *, controller: ControllerDriver
+    request: CreatePartitionsRequest, context: RequestContext, *, controller: Controller
 ) -> CreatePartitionsResponse:
     names = list(dict.fromkeys(topic.name for topic in request.topics))
     if request.timeout_ms <= 0:
@@ -25,7 +25,7 @@ async def handle(
     wanted = CreatePartitions(
         topics=tuple(map(_wanted, request.topics)), validate_only=request.validate_only
     )
-    answers = await ask_controller(controller.create_partitions(wanted), request.timeout_ms)
+    answers = await ask_controller(controller.ask(wanted), request.timeout_ms)
     if isinstance(answers, Unanswered):
         return _unanswered(names, answers)
     return CreatePartitionsResponse(

@@ -13,7 +13,7 @@ from headrace.broker.live_settings import LiveSettings
 from headrace.broker.request import RequestContext
 from headrace.broker.settings.describe import describe_created_topic
 from headrace.broker.settings.resolution import ConfigLayers
-from headrace.controller.driver import ControllerDriver
+from headrace.controller.core import Controller
 from headrace.controller.topics import CreateTopics, NewTopic, TopicAnswer
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.create_topics import (
@@ -32,7 +32,7 @@ async def handle(
     request: CreateTopicsRequest,
     context: RequestContext,
     *,
-    controller: ControllerDriver,
+    controller: Controller,
     live_settings: LiveSettings,
 ) -> CreateTopicsResponse:
     names = list(dict.fromkeys(topic.name for topic in request.topics))
@@ -40,7 +40,7 @@ async def handle(
         return _unanswered(names, TIMED_OUT)
     wanted = tuple(_wanted(topic) for topic in request.topics if topic.name != _FORBIDDEN)
     answers = await ask_controller(
-        controller.create_topics(CreateTopics(topics=wanted, validate_only=request.validate_only)),
+        controller.ask(CreateTopics(topics=wanted, validate_only=request.validate_only)),
         request.timeout_ms,
     )
     if isinstance(answers, Unanswered):

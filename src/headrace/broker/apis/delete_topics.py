@@ -13,8 +13,8 @@ from headrace.broker.cluster_view import ClusterView
 from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.request import RequestContext
+from headrace.controller.core import Controller
 from headrace.controller.deletions import DeleteTopics
-from headrace.controller.driver import ControllerDriver
 from headrace.controller.topics import TopicAnswer
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.error_code import ErrorCode
@@ -35,7 +35,7 @@ async def handle(
     context: RequestContext,
     *,
     cluster: ClusterView,
-    controller: ControllerDriver,
+    controller: Controller,
     live_settings: LiveSettings,
 ) -> DeleteTopicsResponse:
     asked = (
@@ -49,9 +49,7 @@ async def handle(
         return _unanswered(asked, TIMED_OUT)
     wanted = _Wanted(asked, cluster)
     answers = await ask_controller(
-        controller.delete_topics(
-            DeleteTopics(names=tuple(wanted.names), topic_ids=tuple(wanted.topic_ids))
-        ),
+        controller.ask(DeleteTopics(names=tuple(wanted.names), topic_ids=tuple(wanted.topic_ids))),
         request.timeout_ms,
     )
     if isinstance(answers, Unanswered):

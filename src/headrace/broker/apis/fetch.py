@@ -10,7 +10,7 @@ FETCH_SESSION_TOPIC_ID_ERROR.
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
@@ -19,8 +19,10 @@ from headrace.broker.partition_lookup import missing
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.log.append_result import Refused
-from headrace.replication.partition import Partition, PartitionRead
+from headrace.log.file_slice import FileSlice
+from headrace.replication.partition import FollowerFetch, Partition, PartitionRead
 from headrace.replication.partition_table import PartitionTable
+from headrace.replication.waiting import GrowthWaiters
 from headrace.wire.codec import Piece
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.fetch_response_codec import (
@@ -38,6 +40,7 @@ from headrace.wire.messages.fetch import (
 )
 
 _READ_COMMITTED: Final = 1
+_FIRST_WITH_RACK: Final = 11
 _FIRST_WITH_IDS: Final = 13
 
 
@@ -56,8 +59,15 @@ def handle(
     session = sessions.resolve(request, uses_ids=version >= _FIRST_WITH_IDS, now_ms=clock())
     if isinstance(session, ErrorCode):
         return encode_fetch_response(version, [], error_code=session)
+    reader = _reader(request, context, clock)
     fetch = _Fetch(
-        request, version, session, partitions, cluster, min(fetch_max_bytes, request.max_bytes)
+        request,
+        version,
+        session,
+        partitions,
+        cluster,
+        reader,
+        min(fetch_max_bytes, request.max_bytes),
     )
     fetch.read_all()
     if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wanted:
@@ -70,7 +80,7 @@ async def _wait(fetch: "_Fetch", max_wait_ms: int, traffic: Traffic) -> list[Pie
     grown = asyncio.Event()
     hosted = fetch.hosted
     for partition in hosted:
-        partition.growth.add(grown.set)
+        fetch.reader.waiters(partition).add(grown.set)
     try:
         async with asyncio.timeout(max_wait_ms / 1000):
             while not fetch.is_satisfied:
@@ -81,8 +91,84 @@ async def _wait(fetch: "_Fetch", max_wait_ms: int, traffic: Traffic) -> list[Pie
         fetch.read_all()
     finally:
         for partition in hosted:
-            partition.growth.remove(grown.set)
+            fetch.reader.waiters(partition).remove(grown.set)
     return fetch.answer(traffic)
+
+
+class _Reader(Protocol):
+    """Consumers and followers read differently."""
+
+    def read(
+        self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
+    ) -> PartitionRead | Refused: ...
+    def waiters(self, partition: Partition) -> GrowthWaiters: ...
+    def content(self, records: FileSlice) -> bytes | memoryview: ...
+
+
+class _ConsumerReader(NamedTuple):
+    """Reads what is committed; from a follower too, where the version knows of that (KIP-392)."""
+
+    read_committed: bool
+    by_follower: bool
+
+    def read(
+        self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
+    ) -> PartitionRead | Refused:
+        return partition.read(
+            ask.fetch_offset,
+            max_bytes,
+            current_leader_epoch=ask.current_leader_epoch,
+            last_fetched_epoch=ask.last_fetched_epoch,
+            read_committed=self.read_committed,
+            at_least_one=at_least_one,
+            by_follower=self.by_follower,
+        )
+
+    def waiters(self, partition: Partition) -> GrowthWaiters:
+        return partition.growth
+
+    def content(self, records: FileSlice) -> bytes | memoryview:
+        # All of it lies below the high watermark, where nothing is ever truncated: no copy is needed.
+        return records.view()
+
+
+class _FollowerReader(NamedTuple):
+    """Reads up to the log's end, and tells the leader how far it has come."""
+
+    replica_id: int
+    broker_epoch: int
+    clock: Clock
+
+    def read(
+        self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
+    ) -> PartitionRead | Refused:
+        follower = FollowerFetch(
+            self.replica_id,
+            self.broker_epoch,
+            ask.fetch_offset,
+            ask.last_fetched_epoch,
+            ask.current_leader_epoch,
+        )
+        return partition.read_as_leader(
+            follower, max_bytes, now_ms=self.clock(), at_least_one=at_least_one
+        )
+
+    def waiters(self, partition: Partition) -> GrowthWaiters:
+        return partition.appended
+
+    def content(self, records: FileSlice) -> bytes | memoryview:
+        # Above the high watermark a truncation could pull the file from under a view.
+        return records.copy()
+
+
+def _reader(request: FetchRequest, context: RequestContext, clock: Clock) -> _Reader:
+    state = request.replica_state
+    replica_id = request.replica_id if state is None else state.replica_id
+    if replica_id >= 0:
+        return _FollowerReader(replica_id, -1 if state is None else state.replica_epoch, clock)
+    return _ConsumerReader(
+        request.isolation_level == _READ_COMMITTED, context.version >= _FIRST_WITH_RACK
+    )
 
 
 class _Fetch:
@@ -96,9 +182,9 @@ class _Fetch:
         "_max_bytes",
         "_min_bytes",
         "_partitions",
-        "_read_committed",
         "_session",
         "_version",
+        "reader",
         "wanted",
     )
 
@@ -109,6 +195,7 @@ class _Fetch:
         session: FetchSession | None,
         partitions: PartitionTable,
         cluster: ClusterView,
+        reader: _Reader,
         max_bytes: int,
     ) -> None:
         self._version = version
@@ -117,7 +204,7 @@ class _Fetch:
         self._cluster = cluster
         self._max_bytes = max_bytes
         self._min_bytes = request.min_bytes
-        self._read_committed = request.isolation_level == _READ_COMMITTED
+        self.reader = reader
         self.wanted: list[tuple[WantedKey, FetchPartition]] = (
             [(key, wanted.ask) for key, wanted in session.wanted.items()]
             if session is not None
@@ -170,17 +257,13 @@ class _Fetch:
         if partition is None:
             return self._missing(topic, ask.partition)
         left = self._max_bytes - self._bytes
-        found = partition.read(
-            ask.fetch_offset,
-            min(ask.partition_max_bytes, left),
-            current_leader_epoch=ask.current_leader_epoch,
-            last_fetched_epoch=ask.last_fetched_epoch,
-            read_committed=self._read_committed,
-            at_least_one=self._bytes == 0,
+        found = self.reader.read(
+            partition, ask, min(ask.partition_max_bytes, left), at_least_one=self._bytes == 0
         )
         if isinstance(found, Refused):
             return self._refused(topic, ask.partition, found.error_code)
-        return _fetched(ask.partition, found)
+        records = self.reader.content(found.records) if found.records.length else b""
+        return _fetched(ask.partition, found, records)
 
     def _missing(self, topic: str, index: int) -> FetchedPartition:
         if not topic and self._version >= _FIRST_WITH_IDS:
@@ -228,15 +311,14 @@ class _Fetch:
         )
 
 
-def _fetched(index: int, found: PartitionRead) -> FetchedPartition:
+def _fetched(index: int, found: PartitionRead, records: bytes | memoryview) -> FetchedPartition:
     answer = FetchedPartition(
         index,
         0,
         found.high_watermark,
         found.last_stable_offset,
         found.log_start_offset,
-        # Everything read here lies below the high watermark, where nothing is ever truncated: no copy is needed.
-        found.records.view() if found.records.length else b"",
+        records,
     )
     if found.aborted is not None:
         answer.aborted_transactions = [

@@ -12,7 +12,7 @@ from headrace.broker.request import RequestContext
 from headrace.broker.settings.alter import Alteration, AlterOutcome, validate_incremental
 from headrace.broker.settings.resource import Resource
 from headrace.controller.configs import ConfigEdit, ConfigOperation
-from headrace.controller.driver import ControllerDriver
+from headrace.controller.core import Controller
 from headrace.controller.values import ConfigKind
 from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -29,7 +29,7 @@ async def handle(
     context: RequestContext,
     *,
     cluster: ClusterView,
-    controller: ControllerDriver,
+    controller: Controller,
     live_settings: LiveSettings,
 ) -> IncrementalAlterConfigsResponse:
     layers = live_settings.current.layers

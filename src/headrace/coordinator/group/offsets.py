@@ -35,6 +35,7 @@ from headrace.wire.messages.offset_fetch import (
 )
 
 _NO_RETENTION_TIME = -1
+_LAST_TIMESTAMP_MS = 2**63 - 1
 _FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
 # -- commit --------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ def commit(event: OffsetsCommitted, turn: Turn) -> None:
     expire_timestamp_ms = (
         None
         if request.retention_time_ms == _NO_RETENTION_TIME
-        else turn.now_ms + request.retention_time_ms
+        else min(turn.now_ms + request.retention_time_ms, _LAST_TIMESTAMP_MS)
     )
     topics = []
     for topic in request.topics:

@@ -26,6 +26,7 @@ from headrace.broker.topic_creation import TopicCreation
 from headrace.broker.traffic import Traffic
 from headrace.controller.changes import BrokerRegistered, ChangeBatch
 from headrace.controller.driver import ControllerDriver
+from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import Broker
 from headrace.coordination.embedded import EmbeddedStore
@@ -34,6 +35,7 @@ from headrace.coordination.nodes import BrokerNode
 from headrace.coordinator.group.groups import Groups
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.log.log_dirs import LogDirs
+from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.codec import decode, encode
@@ -78,6 +80,16 @@ def connection_to(listener: str = "PLAINTEXT") -> Connection:
     return connection
 
 
+class NobodyToFollow:
+    """A broker alone leads everything itself."""
+
+    def follow(self, partition: Partition, leader_id: int, on_disk_failed: object) -> None:
+        raise AssertionError(f"{partition.topic_partition} is to be followed at {leader_id}")
+
+    def leave(self, partition: Partition) -> None:
+        """It was not followed."""
+
+
 class OneBroker:
     """The parts; `cluster.state` is what the controller published."""
 
@@ -111,13 +123,16 @@ class OneBroker:
         self.metadata_answers = MetadataAnswers()
         self.broker_epoch = -1
         self.producer_ids = ProducerIds(
-            lambda: self.controller.allocate_producer_ids(BROKER_ID, self.broker_epoch)
+            lambda: self.controller.ask(
+                AllocateProducerIds(broker_id=BROKER_ID, broker_epoch=self.broker_epoch)
+            )
         )
         self.roles = Roles(
             cluster=self.cluster,
             partitions=self.partitions,
             log_dirs=self.log_dirs,
             groups=self.groups,
+            followers=NobodyToFollow(),
             live_settings=self.live_settings,
             traffic=Traffic(),
             clock=lambda: NOW_MS,
@@ -150,7 +165,7 @@ class OneBroker:
             replication_factor=1,
             configs={key.replace("_", "."): value for key, value in configs.items()},
         )
-        (answer,) = await self.controller.create_topics(CreateTopics(topics=(wanted,)))
+        (answer,) = await self.controller.ask(CreateTopics(topics=(wanted,)))
         assert not answer.error, answer
         return answer.topic_id
 

@@ -230,7 +230,7 @@ def test_a_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise StoreFailed("the disk is full")
 
-    monkeypatch.setattr(ControllerDriver, "allocate_producer_ids", fail)
+    monkeypatch.setattr(ControllerDriver, "ask", fail)
 
     @on_broker()
     async def scenario(broker: OneBroker) -> None:

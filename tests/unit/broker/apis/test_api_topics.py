@@ -277,5 +277,5 @@ async def test_a_controller_that_does_not_answer_in_time(broker: OneBroker) -> N
     async def hang(_: object) -> None:
         await never
 
-    broker.controller.create_topics = hang  # type: ignore[method-assign, assignment]  # a controller that is stuck
+    broker.controller.ask = hang  # type: ignore[method-assign, assignment]  # a controller that is stuck
     assert (await create(broker, new("a"), timeout_ms=1))["a"].error_code == 7

@@ -1,0 +1,149 @@
+"""A broker's link to the controller, wherever it is: questions go there, changes come from there. A rim module.
+
+Where this broker holds the seat, both are calls. Elsewhere they are requests over one connection each, to the address
+that the holder of the seat registered. A change is applied once and in order: the stream of each controller starts with a
+snapshot, and batches of an older controller are dropped.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from headrace.client.async_connection import AsyncConnection, connect
+from headrace.client.exchange import Disconnected
+from headrace.controller.changes import ChangeBatch, decode
+from headrace.controller.core import Event
+from headrace.controller.driver import ControllerDriver, NotController
+from headrace.controller.questions import decode_answer, encode_event
+from headrace.controller.seat import holder
+from headrace.coordination.nodes import BrokerNode
+from headrace.coordination.store import Store, StoreFailed
+from headrace.errors import MalformedMessage
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.internal import AskControllerRequest, PullChangesRequest
+
+_logger = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+_PULL_WAIT_MS: Final = 2_000
+_PULL_TIMEOUT_S: Final = 6.0
+_RETRY_S: Final = 0.1
+_ASK_ATTEMPTS: Final = 30
+_GONE: Final = (Disconnected, NotController, OSError, StoreFailed, TimeoutError)
+
+
+class ControllerLink:
+    """See the module's text."""
+
+    def __init__(
+        self, driver: ControllerDriver, store: Store, broker_id: int, listener_name: str
+    ) -> None:
+        self._driver = driver
+        self._store = store
+        self._broker_id = broker_id
+        self._listener_name = listener_name
+        self._asking: AsyncConnection | None = None
+        self._asking_id = -1
+
+    # ---- questions
+
+    async def ask(self, event: Event[A]) -> A:
+        """Have something decided; looks for the new controller when the old one has gone."""
+        for _ in range(_ASK_ATTEMPTS):
+            try:
+                if self._driver.is_active:
+                    return await self._driver.ask(event)
+                return await self._ask_elsewhere(event)
+            except NotController:
+                await self._drop_asking()
+            except (Disconnected, OSError) as error:
+                _logger.info("the controller cannot be reached: %s", error)
+                await self._drop_asking()
+            await asyncio.sleep(_RETRY_S)
+        raise NotController(-1)
+
+    async def _ask_elsewhere(self, event: Event[A]) -> A:
+        connection = await self._asking_connection()
+        kind, data = encode_event(event)
+        response = await connection.send(AskControllerRequest(kind=kind, event=data), 0)
+        if response.error_code == ErrorCode.NOT_CONTROLLER:
+            raise NotController(response.controller_id)
+        if response.error_code:
+            raise StoreFailed(f"the controller answers {ErrorCode.of(response.error_code).name}")
+        answer: A = decode_answer(kind, response.answer)
+        return answer
+
+    async def _asking_connection(self) -> AsyncConnection:
+        controller_id = await holder(self._store)
+        if self._asking is None or not self._asking.is_open or self._asking_id != controller_id:
+            await self._drop_asking()
+            self._asking = await self._connect(controller_id)
+            self._asking_id = controller_id
+        return self._asking
+
+    async def _drop_asking(self) -> None:
+        if self._asking is not None:
+            connection, self._asking = self._asking, None
+            await connection.close()
+
+    async def _connect(self, controller_id: int) -> AsyncConnection:
+        """To the holder of the seat, which must be another broker."""
+        if controller_id in (-1, self._broker_id):
+            raise NotController(-1)
+        node = await self._store.get(BrokerNode.path(controller_id))
+        if node is None:
+            raise NotController(-1)
+        broker = BrokerNode.decode(controller_id, node.data)
+        for endpoint in broker.endpoints:
+            name, _, address = endpoint.partition("://")
+            if name == self._listener_name:
+                host, _, port = address.rpartition(":")
+                return await connect(
+                    host.strip("[]"), int(port), client_id=f"broker-{self._broker_id}"
+                )
+        raise NotController(-1)
+
+    # ---- changes
+
+    async def follow(self, apply: Callable[[ChangeBatch], None]) -> None:
+        """Feed `apply` with the changes of whoever is controller; until cancelled."""
+        newest_epoch = -1
+
+        def apply_once(batch: ChangeBatch) -> None:
+            nonlocal newest_epoch
+            if batch.controller_epoch >= newest_epoch:
+                newest_epoch = batch.controller_epoch
+                apply(batch)
+
+        self._driver.listen(apply_once)
+        while True:
+            if not self._driver.is_active:
+                try:
+                    await self._pull(apply_once)
+                except _GONE as error:
+                    _logger.debug("no changes from the controller: %s", error)
+                except MalformedMessage as error:
+                    _logger.error("the controller's changes cannot be read: %s", error)
+            await asyncio.sleep(_RETRY_S)
+
+    async def _pull(self, apply: Callable[[ChangeBatch], None]) -> None:
+        controller_id = await holder(self._store)
+        connection = await self._connect(controller_id)
+        epoch, offset = -1, 0
+        try:
+            while not self._driver.is_active:
+                request = PullChangesRequest(
+                    controller_epoch=epoch, offset=offset, max_wait_ms=_PULL_WAIT_MS
+                )
+                async with asyncio.timeout(_PULL_TIMEOUT_S):
+                    response = await connection.send(request, 0)
+                if response.error_code:
+                    raise NotController(response.controller_id)
+                batch = decode(response.batch)
+                epoch, offset = batch.controller_epoch, batch.next_offset
+                if batch.changes or batch.is_snapshot:
+                    apply(batch)
+        finally:
+            await connection.close()

@@ -1,0 +1,80 @@
+"""Which partition is followed at which leader: one fetch loop for each broker that leads something replicated here."""
+
+import asyncio
+from collections.abc import Callable
+
+from headrace.broker.clock import Clock
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.errors import DiskFailed
+from headrace.replication.fetch_loop import FetchLoop, FollowerSettings
+from headrace.replication.partition import Partition
+
+
+class Followers:
+    """The fetch loops of one broker."""
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        settings: BrokerSettings,
+        broker_epoch: Callable[[], int],
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._cluster = cluster
+        self._listener_name = settings.inter_broker_listener.name
+        self._settings = FollowerSettings(
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            partition_max_bytes=settings.replica_fetch_max_bytes,
+            response_max_bytes=settings.replica_fetch_response_max_bytes,
+            backoff_ms=settings.replica_fetch_backoff_ms,
+            socket_timeout_ms=settings.replica_socket_timeout_ms,
+        )
+        self._broker_epoch = broker_epoch
+        self._clock = clock
+        self._tasks = tasks
+        self._loops: dict[int, FetchLoop] = {}
+        self._running: list[asyncio.Task[None]] = []
+        self._leaders: dict[Partition, int] = {}
+
+    def follow(
+        self,
+        partition: Partition,
+        leader_id: int,
+        on_disk_failed: Callable[[Partition, DiskFailed], None],
+    ) -> None:
+        """Follow a partition at its leader; -1 is nobody."""
+        self.leave(partition)
+        if leader_id < 0:
+            return
+        loop = self._loops.get(leader_id)
+        if loop is None:
+            loop = self._loops[leader_id] = FetchLoop(
+                self._cluster.broker_id,
+                lambda: self._address(leader_id),
+                self._broker_epoch,
+                self._settings,
+                self._clock,
+                on_disk_failed,
+            )
+            self._running.append(self._tasks.create_task(loop.run()))
+        self._leaders[partition] = leader_id
+        loop.add(partition)
+
+    def leave(self, partition: Partition) -> None:
+        """No longer follow it: it is led here, or gone."""
+        leader_id = self._leaders.pop(partition, None)
+        if leader_id is not None:
+            self._loops[leader_id].remove(partition)
+
+    def stop(self) -> None:
+        """End every loop."""
+        for task in self._running:
+            task.cancel()
+
+    def _address(self, broker_id: int) -> tuple[str, int] | None:
+        broker = self._cluster.state.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self._listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)

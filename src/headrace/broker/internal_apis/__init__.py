@@ -1,0 +1,1 @@
+"""Headrace's own requests among brokers: not Kafka's, not advertised. Listed in `broker.api_table`."""

@@ -1,0 +1,232 @@
+"""Follows one broker: fetches what it leads and this broker replicates, and brings the logs to agreement. A rim module.
+
+One connection and one request at a time. What an answer means for a partition is decided by `follower`; a partition that
+cannot be served now waits a little, the others go on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.client.async_connection import AsyncConnection, connect
+from headrace.client.exchange import Disconnected
+from headrace.errors import CorruptBatch, DiskFailed, LogClosed, MalformedMessage
+from headrace.log.leader_epochs import EpochEnd
+from headrace.replication.follower import next_fetch, truncation_offset
+from headrace.replication.partition import Partition
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+_logger = logging.getLogger(__name__)
+
+_FETCH_VERSION: Final = 17
+_LIST_OFFSETS_VERSION: Final = 9
+_EARLIEST: Final = -2
+_GONE: Final = (Disconnected, OSError, TimeoutError, MalformedMessage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerSettings:
+    """Kafka's `replica.fetch.*` settings."""
+
+    max_wait_ms: int
+    min_bytes: int
+    partition_max_bytes: int
+    response_max_bytes: int
+    backoff_ms: int
+    socket_timeout_ms: int
+
+
+class FetchLoop:
+    """The partitions that are followed at one leader."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        address: Callable[[], tuple[str, int] | None],
+        broker_epoch: Callable[[], int],
+        settings: FollowerSettings,
+        clock: Callable[[], int],
+        on_disk_failed: Callable[[Partition, DiskFailed], None],
+    ) -> None:
+        """`address` is where the leader is now, None while it is gone."""
+        self._broker_id = broker_id
+        self._address = address
+        self._broker_epoch = broker_epoch
+        self._settings = settings
+        self._clock = clock
+        self._on_disk_failed = on_disk_failed
+        self._partitions: dict[Partition, int] = {}  # → not before (ms)
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def add(self, partition: Partition) -> None:
+        """Follow a partition, from now on and at once."""
+        self._partitions[partition] = 0
+        self._changed.set()
+
+    def remove(self, partition: Partition) -> None:
+        """No longer follow it."""
+        self._partitions.pop(partition, None)
+
+    async def run(self) -> None:
+        """Fetch, again and again, until cancelled."""
+        while True:
+            address = self._address()
+            if address is not None and self._partitions:
+                try:
+                    connection = await connect(*address, client_id=f"replica-{self._broker_id}")
+                except _GONE as error:
+                    _logger.debug("no connection to %s:%d: %s", *address, error)
+                else:
+                    await self._serve(connection)
+            await self._pause()
+
+    async def _serve(self, connection: AsyncConnection) -> None:
+        try:
+            while self._partitions:
+                await self._round(connection)
+        except _GONE as error:
+            _logger.debug("the leader has gone: %s", error)
+        finally:
+            await connection.close()
+
+    async def _pause(self) -> None:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(self._settings.backoff_ms / 1000):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _round(self, connection: AsyncConnection) -> None:
+        now_ms = self._clock()
+        asked = [
+            partition for partition, not_before in self._partitions.items() if not_before <= now_ms
+        ]
+        if not asked:
+            await self._pause()
+            return
+        epochs = {partition: partition.leader_epoch for partition in asked}
+        async with asyncio.timeout(self._settings.socket_timeout_ms / 1000):
+            response = await connection.send(self._request(asked), _FETCH_VERSION)
+        by_place = {
+            (partition.topic_id, partition.topic_partition.partition): partition
+            for partition in asked
+        }
+        for topic in response.responses:
+            for data in topic.partitions:
+                partition = by_place.get((topic.topic_id, data.partition_index))
+                # What was asked in another epoch, or of a partition that is gone, no longer counts.
+                if (
+                    partition is not None
+                    and partition in self._partitions
+                    and partition.leader_epoch == epochs[partition]
+                    and not partition.is_leader
+                ):
+                    await self._take(connection, partition, data)
+
+    def _request(self, asked: list[Partition]) -> FetchRequest:
+        topics: dict[str, FetchTopic] = {}
+        by_topic: dict[str, list[FetchPartition]] = {}
+        for partition in asked:
+            name, index = partition.topic_partition
+            if name not in topics:
+                by_topic[name] = []
+                topics[name] = FetchTopic(
+                    topic=name, topic_id=partition.topic_id, partitions=by_topic[name]
+                )
+            log = partition.log
+            following = next_fetch(log.leader_epochs, log.log_end_offset)
+            by_topic[name].append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=partition.leader_epoch,
+                    fetch_offset=following.offset,
+                    last_fetched_epoch=following.last_fetched_epoch,
+                    log_start_offset=log.log_start_offset,
+                    partition_max_bytes=self._settings.partition_max_bytes,
+                )
+            )
+        return FetchRequest(
+            replica_state=ReplicaState(
+                replica_id=self._broker_id, replica_epoch=self._broker_epoch()
+            ),
+            max_wait_ms=self._settings.max_wait_ms,
+            min_bytes=self._settings.min_bytes,
+            max_bytes=self._settings.response_max_bytes,
+            topics=list(topics.values()),
+        )
+
+    async def _take(
+        self, connection: AsyncConnection, partition: Partition, data: PartitionData
+    ) -> None:
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                await self._start_again(connection, partition)
+            elif data.error_code:
+                self._wait(partition)
+            elif data.diverging_epoch is not None:
+                leader = EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+                log = partition.log
+                cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
+                partition.truncate_as_follower(cut, now_ms=self._clock())
+            else:
+                partition.append_as_follower(
+                    data.records or b"",
+                    high_watermark=data.high_watermark,
+                    log_start_offset=data.log_start_offset,
+                    now_ms=self._clock(),
+                )
+        except CorruptBatch as error:
+            _logger.error("%s: %s", partition.topic_partition, error)
+            self._wait(partition)
+        except LogClosed:
+            self.remove(partition)
+        except DiskFailed as error:
+            self.remove(partition)
+            self._on_disk_failed(partition, error)
+
+    async def _start_again(self, connection: AsyncConnection, partition: Partition) -> None:
+        """Our end is outside the leader's log: beyond its start, or behind its end."""
+        name, index = partition.topic_partition
+        epoch = partition.leader_epoch
+        ask = ListOffsetsPartition(
+            partition_index=index, current_leader_epoch=epoch, timestamp=_EARLIEST
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._broker_id, topics=[ListOffsetsTopic(name=name, partitions=[ask])]
+        )
+        response = await connection.send(request, _LIST_OFFSETS_VERSION)
+        answer = response.topics[0].partitions[0]
+        if partition.leader_epoch != epoch or partition.is_leader:
+            return
+        if answer.error_code or answer.offset <= partition.log.log_end_offset:
+            # Not known, or our log reaches into the leader's: the epochs will tell where to cut.
+            self._wait(partition)
+            return
+        _logger.warning(
+            "%s starts again at %d: the leader no longer has %d",
+            partition.topic_partition,
+            answer.offset,
+            partition.log.log_end_offset,
+        )
+        partition.start_again_at(answer.offset, now_ms=self._clock())
+
+    def _wait(self, partition: Partition) -> None:
+        self._partitions[partition] = self._clock() + self._settings.backoff_ms
