@@ -308,10 +308,7 @@ class Partition:
         end_offset = stable if read_committed else self.high_watermark
         diverging = self._diverging(offset, last_fetched_epoch)
         if diverging == UNKNOWN_EPOCH_END:
-            return Refused(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"nobody knows where epoch {last_fetched_epoch} ended",
-            )
+            return _epoch_unknown(last_fetched_epoch)
         records = self._read(offset, max_bytes, end_offset, at_least_one=at_least_one)
         if isinstance(records, Refused):
             return records
@@ -338,6 +335,8 @@ class Partition:
         assert leader is not None
         offset = follower.fetch_offset
         diverging = self._diverging(offset, follower.last_fetched_epoch)
+        if diverging == UNKNOWN_EPOCH_END:
+            return _epoch_unknown(follower.last_fetched_epoch)
         records = self._read(offset, max_bytes, self.log.log_end_offset, at_least_one=at_least_one)
         if isinstance(records, Refused):
             return records
@@ -382,3 +381,8 @@ class Partition:
         elif isinstance(error, DiskFailed):
             self._on_disk_failed(self, error)
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+
+def _epoch_unknown(epoch: int) -> Refused:
+    # Unknown is not zero: whoever asks must not cut its log because of it.
+    return Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"nobody here knows where epoch {epoch} ended")

@@ -1,0 +1,170 @@
+"""How far a log is committed, and who is in sync."""
+
+from headrace.replication.leader import LeaderState
+
+LAG_MS = 1_000
+
+
+def leading(
+    *, isr: tuple[int, ...] = (1, 2, 3), end_offset: int = 0, needed_isr: int = 1, now_ms: int = 0
+) -> LeaderState:
+    leader = LeaderState(
+        1,
+        (1, 2, 3),
+        isr,
+        leader_epoch=5,
+        partition_epoch=10,
+        log_end_offset=end_offset,
+        high_watermark=0,
+        now_ms=now_ms,
+    )
+    leader.needed_isr = needed_isr
+    return leader
+
+
+def fetched(leader: LeaderState, replica: int, offset: int, now_ms: int = 0) -> bool:
+    return leader.on_follower_fetch(replica, offset, broker_epoch=100 + replica, now_ms=now_ms)
+
+
+def test_a_leader_alone_in_its_isr_commits_what_it_appends() -> None:
+    leader = leading(isr=(1,))
+    assert leader.on_append(7)
+    assert leader.high_watermark == 7
+
+
+def test_the_slowest_in_sync_replica_decides() -> None:
+    leader = leading()
+    assert not leader.on_append(10)
+    assert not fetched(leader, 2, 10)
+    assert fetched(leader, 3, 4)
+    assert leader.high_watermark == 4
+    assert fetched(leader, 3, 10)
+    assert leader.high_watermark == 10
+
+
+def test_a_follower_counts_only_from_its_first_fetch_in_this_epoch_on() -> None:
+    leader = leading(end_offset=50)
+    assert not leader.advance()
+    assert not fetched(leader, 2, 50)
+    assert leader.high_watermark == 0
+
+
+def test_a_replica_out_of_sync_does_not_hold_anything_back() -> None:
+    leader = leading(isr=(1, 2))
+    leader.on_append(10)
+    assert fetched(leader, 2, 10)
+    assert leader.high_watermark == 10
+    assert not fetched(leader, 3, 2)
+
+
+def test_strangers_do_not_count() -> None:
+    leader = leading(isr=(1, 2))
+    leader.on_append(10)
+    assert not fetched(leader, 9, 10)
+
+
+def test_the_high_watermark_never_goes_back() -> None:
+    leader = leading(isr=(1, 2))
+    leader.on_append(10)
+    fetched(leader, 2, 10)
+    assert not fetched(leader, 2, 3)
+    assert leader.high_watermark == 10
+
+
+def test_nothing_is_committed_below_the_minimal_isr() -> None:
+    leader = leading(isr=(1,), needed_isr=2)
+    assert not leader.on_append(10)
+    assert leader.high_watermark == 0
+    leader.proposed_isr = (1, 2)
+    fetched(leader, 2, 10)
+    assert leader.high_watermark == 0, "proposed is not decided"
+    assert leader.decided((1, 2, 3), (1, 2), 11, now_ms=0)
+    assert leader.high_watermark == 10
+
+
+def test_while_a_change_is_under_way_old_and_proposed_members_count() -> None:
+    leader = leading(isr=(1, 2))
+    leader.on_append(10)
+    fetched(leader, 2, 10)
+    fetched(leader, 3, 10)
+    leader.on_append(20)
+    leader.propose((1, 2, 3))
+    assert not fetched(leader, 2, 20), "the third may be in the ISR by now and has 10 only"
+    assert fetched(leader, 3, 20)
+
+
+def test_a_shrinking_isr_still_waits_for_the_old_member() -> None:
+    leader = leading()
+    leader.on_append(10)
+    fetched(leader, 2, 10)
+    leader.propose((1, 2))
+    assert leader.high_watermark == 0
+    assert leader.decided((1, 2, 3), (1, 2), 11, now_ms=0)
+    assert leader.high_watermark == 10
+
+
+def test_a_follower_joins_at_the_high_watermark_and_the_start_of_the_epoch() -> None:
+    leader = leading(isr=(1, 2), end_offset=50)
+    fetched(leader, 2, 50)
+    fetched(leader, 3, 49)
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) is None
+    fetched(leader, 3, 50)
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) == (1, 2, 3)
+    assert leader.broker_epoch(3) == 103
+
+
+def test_a_follower_that_stays_behind_leaves() -> None:
+    leader = leading()
+    leader.on_append(10)
+    fetched(leader, 2, 10, now_ms=500)
+    fetched(leader, 3, 10, now_ms=500)
+    leader.on_append(20)
+    fetched(leader, 2, 20, now_ms=1_400)
+    fetched(leader, 3, 15, now_ms=1_400)
+    assert leader.next_isr(now_ms=1_500, max_lag_ms=LAG_MS) is None
+    assert leader.next_isr(now_ms=1_501, max_lag_ms=LAG_MS) == (1, 2)
+
+
+def test_a_follower_that_keeps_up_with_a_growing_log_stays() -> None:
+    leader = leading()
+    for step in range(1, 50):
+        now_ms = step * 500
+        leader.on_append(step * 10)
+        # Always one round behind, because there is always more by the time the answer arrives.
+        fetched(leader, 2, (step - 1) * 10, now_ms)
+        fetched(leader, 3, (step - 1) * 10, now_ms)
+        assert leader.next_isr(now_ms=now_ms, max_lag_ms=LAG_MS) is None
+
+
+def test_an_idle_log_keeps_everybody() -> None:
+    leader = leading(end_offset=0)
+    fetched(leader, 2, 0)
+    fetched(leader, 3, 0)
+    assert leader.next_isr(now_ms=10**9, max_lag_ms=LAG_MS) is None
+
+
+def test_one_change_at_a_time() -> None:
+    leader = leading(isr=(1,))
+    fetched(leader, 2, 0)
+    leader.propose((1, 2))
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) is None
+    leader.withdraw()
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) == (1, 2)
+
+
+def test_an_older_word_of_the_controller_is_ignored() -> None:
+    leader = leading()
+    assert not leader.decided((1, 2, 3), (1,), 10, now_ms=0)
+    assert len(leader.isr) == 3
+    leader.decided((1, 2, 3), (1,), 11, now_ms=0)
+    assert len(leader.isr) == 1
+
+
+def test_replicas_come_and_go_with_a_reassignment() -> None:
+    leader = leading(isr=(1, 2))
+    leader.decided((1, 2, 4), (1, 2), 11, now_ms=0)
+    assert leader.replica_count == 3
+    assert not fetched(leader, 3, 99)
+    fetched(leader, 4, 0)
+    fetched(leader, 2, 0)
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) == (1, 2, 4)
