@@ -2,6 +2,8 @@
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 VENV    := .venv
 BIN     := $(VENV)/bin
+# Whatever certificates this machine trusts, also those of a company proxy.
+export UV_SYSTEM_CERTS := true
 STAMP   := $(VENV)/.installed
 PINS    := requirements/build.txt requirements/dev.txt
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
