@@ -262,9 +262,8 @@ class LogMachine(RuleBasedStateMachine):
             self.batches.pop()
         assert self.end_offset == end_offset
         assert self.log.log_start_offset <= self.start_offset or not self.batches
-        self.known_epochs_from = (
-            self.start_offset
-        )  # deleted segments may be back, without their epochs
+        # Deleted segments may be back, without their epochs.
+        self.known_epochs_from = max(self.known_epochs_from, self.start_offset)
         self.start_offset = self.log.log_start_offset
         self.durable_offset = end_offset
         self._resume_producers()
@@ -343,17 +342,16 @@ class LogMachine(RuleBasedStateMachine):
         for batch in self.batches:
             header = read_header(batch)
             expected.assign(header.leader_epoch, header.base_offset)
-        expected.truncate_from_end(self.end_offset)
-        found = LeaderEpochs(self._written_epochs())
-        for epochs in (expected, found):
-            epochs.truncate_from_start(max(self.start_offset, self.known_epochs_from))
-            epochs.truncate_from_end(self.end_offset)
-        assert found.entries == expected.entries
+        assert self._written_epochs() == self._trusted(expected)
 
     def _written_epochs(self) -> tuple[EpochEntry, ...]:
         """A leader may have announced itself and written nothing yet; that need not survive a restart."""
-        entries = self.log.leader_epochs.entries
-        return tuple(entry for entry in entries if entry.start_offset < self.end_offset)
+        return self._trusted(LeaderEpochs(self.log.leader_epochs.entries))
+
+    def _trusted(self, epochs: LeaderEpochs) -> tuple[EpochEntry, ...]:
+        epochs.truncate_from_start(max(self.start_offset, self.known_epochs_from))
+        epochs.truncate_from_end(self.end_offset)
+        return epochs.entries
 
     def _records(self) -> list[tuple[Record, int]]:
         return [

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headrace.broker.clock import Clock
 from headrace.broker.live_settings import LiveSettings
-from headrace.errors import CorruptBatch, DiskFailed
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.log.disk import Disk
 from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
@@ -25,6 +25,7 @@ _LOGS_PER_TURN: Final = 50
 _FLUSH_CHECK_S: Final = 1.0
 _REMOVAL_CHECK_S: Final = 5.0
 _IDLE_CHECK_S: Final = 1.0
+_ROOM_CHECK_S: Final = 1.0
 
 
 class Housekeeping:
@@ -40,6 +41,7 @@ class Housekeeping:
         clock: Clock,
         on_disk_failed: Callable[[PartitionLog, DiskFailed], None],
         close_idle_connections: Callable[[], None],
+        settle_again: Callable[[], None],
     ) -> None:
         self._disk = disk
         self._log_dirs = log_dirs
@@ -48,6 +50,7 @@ class Housekeeping:
         self._clock = clock
         self._on_disk_failed = on_disk_failed
         self._close_idle_connections = close_idle_connections
+        self._settle_again = settle_again
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
         """The tasks to start; each runs until cancelled."""
@@ -72,6 +75,7 @@ class Housekeeping:
                 self.expire_producers,
             ),
             self._repeat(lambda: _IDLE_CHECK_S, self._watch_connections),
+            self._repeat(lambda: _ROOM_CHECK_S, self._watch_room),
         ]
 
     @staticmethod
@@ -94,6 +98,9 @@ class Housekeeping:
                 )
             except CorruptBatch as error:
                 _logger.error("%s: retention cannot read a segment: %s", log.topic_partition, error)
+                continue
+            except DiskFull as error:
+                _logger.warning("%s: retention waits for room: %s", log.topic_partition, error)
                 continue
             except DiskFailed as error:
                 self._on_disk_failed(log, error)
@@ -151,6 +158,8 @@ class Housekeeping:
         for directory, files in self._log_dirs.checkpoints():
             try:
                 await asyncio.to_thread(self._replace, files)
+            except DiskFull as error:
+                _logger.warning("checkpoints are not written: %s", error)
             except DiskFailed as error:
                 log = next(iter(directory.logs.values()), None)
                 if log is not None:
@@ -168,6 +177,9 @@ class Housekeeping:
 
     async def _watch_connections(self) -> None:
         self._close_idle_connections()
+
+    async def _watch_room(self) -> None:
+        self._settle_again()
 
 
 async def _in_turns(partitions: Iterable[Partition]) -> AsyncIterator[Partition]:

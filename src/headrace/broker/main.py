@@ -1,6 +1,6 @@
 """Starts and stops a broker, in an order that can be read here. A rim module.
 
-Up: log directories (recovery), store, wire the parts, bind the listeners, register, serve brokers, find or be the
+Up: store, log directories (recovery), wire the parts, bind the listeners, register, serve brokers, find or be the
 controller, take on roles, serve clients. Down: stop accepting, leave the groups, stop background work, close the logs, withdraw, close the store.
 """
 
@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -22,12 +23,13 @@ from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
-from headrace.coordination.nodes import BrokerNode, text_of_id
+from headrace.coordination.nodes import DEFAULT_BROKER, BrokerNode, ConfigNode, text_of_id
 from headrace.coordination.store import SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
 from headrace.log.disk import OsDisk
+from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
 from headrace.log.meta_properties import claim_directory, read_cluster_id
 
@@ -42,9 +44,17 @@ _HAND_OVER_PAUSE_S = 0.25
 class Broker:
     """One broker of a cluster; alone, it is the whole cluster."""
 
-    def __init__(self, settings: BrokerSettings, *, clock: Clock = wall_clock) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        clock: Clock = wall_clock,
+        make_store: Callable[[], Store] | None = None,
+    ) -> None:
+        """`make_store` for another store than the one that the settings name."""
         self._settings = settings
         self._clock = clock
+        self._make_store = make_store or partial(store_for, settings)
         self._stop = asyncio.Event()
         self._disk = OsDisk(max_open_files=_open_file_budget())
         self._registration: BrokerRegistration | None = None
@@ -59,27 +69,45 @@ class Broker:
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`; `on_ready` is called once clients are served. Raises what keeps the broker from that."""
-        settings = self._settings
-        log_dirs = LogDirs(
-            self._disk,
-            list(settings.log_dirs),
-            config_for=lambda _: settings.topic_defaults.to_log_config(
-                producer_id_expiration_ms=settings.producer_id_expiration_ms
-            ),
-            new_id=uuid4,
-        )
-        log_dirs.open(self._clock())
         try:
-            async with self._open_store() as store, asyncio.TaskGroup() as tasks:
-                await self._start(store, log_dirs, tasks)
-                on_ready()
-                await self._stop.wait()
-                await self._shut_down()
+            async with self._open_store() as store:
+                await prepare(store)
+                log_dirs = await self._open_logs(store)
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        await self._start(store, log_dirs, tasks)
+                        on_ready()
+                        await self._stop.wait()
+                        await self._shut_down()
+                finally:
+                    epoch = -1 if self._registration is None else self._registration.epoch
+                    log_dirs.close(self._clock(), broker_epoch=epoch)
         except BaseExceptionGroup as failures:
             raise _first_failure(failures) from None
-        finally:
-            epoch = -1 if self._registration is None else self._registration.epoch
-            log_dirs.close(self._clock(), broker_epoch=epoch)
+
+    async def _open_logs(self, store: Store) -> LogDirs:
+        """Open every log under its topic's own configuration: recovery has to know which are compacted."""
+        nodes = await store.get_tree(ConfigNode.ROOT)
+        configs = {
+            ConfigNode.split(path): ConfigNode.decode(path, node.data).config
+            for path, node in nodes.items()
+            if node.data
+        }
+        settings = self._settings.with_dynamic(
+            default=configs.get(("brokers", DEFAULT_BROKER), {}),
+            broker=configs.get(("brokers", str(self._settings.node_id)), {}),
+        )
+
+        def config_for(topic: str) -> LogConfig:
+            config = settings.topic_config(configs.get(("topics", topic), {}))
+            return config.to_log_config(
+                producer_id_expiration_ms=settings.producer_id_expiration_ms
+            )
+
+        log_dirs = LogDirs(self._disk, list(settings.log_dirs), config_for=config_for, new_id=uuid4)
+        # In a thread, because recovery may take long and the session must be kept meanwhile.
+        await asyncio.to_thread(log_dirs.open, self._clock())
+        return log_dirs
 
     @asynccontextmanager
     async def _open_store(self) -> AsyncIterator[Store]:
@@ -90,19 +118,8 @@ class Broker:
         finally:
             await store.close()
 
-    def _make_store(self) -> Store:
-        settings = self._settings
-        if settings.zookeeper_connect is None:
-            return EmbeddedStore(Path(settings.log_dirs[0]) / STORE_FILE)
-        return ZooKeeperStore(
-            settings.zookeeper_connect,
-            session_timeout_ms=settings.zookeeper_session_timeout_ms,
-            connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
-        )
-
     async def _start(self, store: Store, log_dirs: LogDirs, tasks: asyncio.TaskGroup) -> None:
         settings = self._settings
-        await prepare(store)
         known = next(
             filter(None, (read_cluster_id(self._disk, each.path) for each in log_dirs.online)), None
         )
@@ -151,6 +168,7 @@ class Broker:
             parts.driver.run(),
             parts.controller.follow(self._apply),
             parts.isr_updates.run(),
+            parts.leader_balance.run(),
             parts.cleaner.run(),
             *parts.housekeeping.jobs(),
         ]
@@ -237,6 +255,17 @@ class Broker:
             listener.abort_connections()
 
 
+def store_for(settings: BrokerSettings) -> Store:
+    """ZooKeeper where there is one, else a file of this broker's own."""
+    if settings.zookeeper_connect is None:
+        return EmbeddedStore(Path(settings.log_dirs[0]) / STORE_FILE)
+    return ZooKeeperStore(
+        settings.zookeeper_connect,
+        session_timeout_ms=settings.zookeeper_session_timeout_ms,
+        connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
+    )
+
+
 async def _controlled_shutdown(parts: Parts, broker_id: int, broker_epoch: int) -> None:
     """Ask to be relieved, a few times: what nobody else can lead now may find a leader in a moment."""
     wish = ShutdownWanted(broker_id=broker_id, broker_epoch=broker_epoch)
@@ -263,14 +292,17 @@ def _dialable(listener: Listener) -> str:
 
 
 def _open_file_budget() -> int:
-    """How many segment files may be open: two thirds of what the process may open at all."""
+    """How many segment files may be open: a third of what the process may open at all.
+
+    A file that was closed to make room is opened again when it is needed; a connection cannot be.
+    """
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
-    return max(64, soft * 2 // 3)
+    return max(64, soft // 3)
 
 
 def run_forever(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> None:

@@ -32,6 +32,9 @@ def find_leader(
 
 def missing(cluster: ClusterView, topic: str, index: int) -> Refused:
     """Why a partition is not here."""
-    if cluster.state.partition(topic, index) is None:
+    partition = cluster.state.partition(topic, index)
+    if partition is None:
         return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} does not exist")
+    if partition.leader == cluster.broker_id:
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{index} cannot be read from disk")
     return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is led elsewhere")

@@ -28,7 +28,7 @@ from headrace.controller.changes import (
 from headrace.controller.values import ALL_BROKERS, ConfigKind
 from headrace.controller.values import Partition as PartitionState
 from headrace.coordinator.group.groups import Groups
-from headrace.errors import DiskFailed
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
@@ -82,6 +82,7 @@ class Roles:
         self._traffic = traffic
         self._clock = clock
         self._on_topics_deleted = on_topics_deleted
+        self._without_room: dict[TopicPartition, bool] = {}  # → whether it is new
         live_settings.listen(self._on_settings)
 
     def apply(self, batch: ChangeBatch) -> None:
@@ -97,11 +98,11 @@ class Roles:
         match change:
             case TopicCreated(name, topic_id, partitions):
                 for index, state in enumerate(partitions):
-                    self._settle(name, topic_id, index, state)
+                    self._settle(name, topic_id, index, state, is_new=True)
             case PartitionsAdded(name, first, partitions):
                 topic_id = self._cluster.state.topics[name].topic_id
                 for index, state in enumerate(partitions, first):
-                    self._settle(name, topic_id, index, state)
+                    self._settle(name, topic_id, index, state, is_new=True)
             case PartitionChanged(name, index, state):
                 topic_id = self._cluster.state.topics[name].topic_id
                 self._settle(name, topic_id, index, state)
@@ -139,22 +140,52 @@ class Roles:
         deleted = self._cluster.state.deleted_topics
         is_deleted = log.topic_id is not None and log.topic_id in deleted
         self._drop(log.topic_partition)
-        path = self._log_dirs.set_aside(log.topic_partition, "delete" if is_deleted else "stray")
+        path = self._set_aside(log.topic_partition, "delete" if is_deleted else "stray")
         _logger.warning("%s is not this broker's: set aside as %s", log.topic_partition, path)
 
     # ---- one partition
 
-    def _settle(self, topic: str, topic_id: UUID, index: int, state: PartitionState) -> None:
-        broker_id = self._cluster.broker_id
+    def _settle(
+        self,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        state: PartitionState,
+        *,
+        is_new: bool = False,
+    ) -> None:
         topic_partition = TopicPartition(topic, index)
-        if broker_id not in state.replicas:
+        if self._cluster.broker_id not in state.replicas:
             if self._drop(topic_partition) is not None:
-                self._log_dirs.set_aside(topic_partition, "delete")
+                self._set_aside(topic_partition, "delete")
             return
-        partition = self._partitions.get(topic, index)
-        if partition is None or partition.topic_id != topic_id:
-            partition = self._host(topic_partition, topic_id)
-        if partition is None or state.leader_epoch < partition.leader_epoch:
+        try:
+            partition = self._partitions.get(topic, index)
+            if partition is None or partition.topic_id != topic_id:
+                partition = self._host(topic_partition, topic_id, is_new=is_new)
+            if partition is not None:
+                self._give_role(partition, state)
+        except DiskFull as error:
+            _logger.error("%s waits for room on the disk: %s", topic_partition, error)
+            self._without_room[topic_partition] = is_new
+        except (DiskFailed, CorruptBatch) as error:
+            _logger.error("%s cannot be used: %s", topic_partition, error)
+            if isinstance(error, DiskFailed):
+                self.take_offline(topic_partition, error)
+
+    def settle_again(self) -> None:
+        """Try once more what failed for want of room."""
+        waiting, self._without_room = self._without_room, {}
+        for (name, index), is_new in waiting.items():
+            topic = self._cluster.state.topics.get(name)
+            if topic is not None and index < len(topic.partitions):
+                state = topic.partitions[index]
+                self._settle(name, topic.topic_id, index, state, is_new=is_new)
+
+    def _give_role(self, partition: Partition, state: PartitionState) -> None:
+        broker_id = self._cluster.broker_id
+        topic, index = partition.topic_partition
+        if state.leader_epoch < partition.leader_epoch:
             return
         now_ms = self._clock()
         if state.leader_epoch == partition.leader_epoch:
@@ -170,21 +201,23 @@ class Roles:
             partition.become_follower(state.leader, state.leader_epoch)
             self._followers.follow(partition, state.leader, self._on_disk_failed)
 
-    def _host(self, topic_partition: TopicPartition, topic_id: UUID) -> Partition | None:
+    def _host(
+        self, topic_partition: TopicPartition, topic_id: UUID, *, is_new: bool
+    ) -> Partition | None:
         now_ms = self._clock()
         log = self._log_dirs.get(topic_partition)
         if log is not None and log.topic_id not in (None, topic_id):
             # Left by a topic that was deleted while this broker was away; the name is in use again.
             self._drop(topic_partition)
-            self._log_dirs.set_aside(topic_partition, "delete")
+            self._set_aside(topic_partition, "delete")
             log = None
         config = self.topic_config(topic_partition.topic)
-        try:
-            if log is None:
-                log = self._log_dirs.create(topic_partition, topic_id, now_ms=now_ms)
-        except DiskFailed as error:
-            _logger.error("%s cannot be created: %s", topic_partition, error)
-            return None
+        if log is None:
+            if not is_new and self._may_be_out_of_reach(topic_partition):
+                # An empty log in its place would pass for all that there ever was.
+                _logger.error("%s: its log may lie where it cannot be read now", topic_partition)
+                return None
+            log = self._log_dirs.create(topic_partition, topic_id, now_ms=now_ms)
         log.update_config(self.log_config(config))
         partition = Partition(
             topic_partition,
@@ -196,6 +229,9 @@ class Roles:
         )
         self._partitions.add(partition)
         return partition
+
+    def _may_be_out_of_reach(self, topic_partition: TopicPartition) -> bool:
+        return bool(self._log_dirs.offline) or topic_partition in self._log_dirs.broken
 
     def _checkpointed_high_watermark(self, topic_partition: TopicPartition) -> int:
         directory = self._log_dirs.directory_of(topic_partition)
@@ -224,11 +260,24 @@ class Roles:
         self.take_offline(partition.topic_partition, error)
 
     def take_offline(self, topic_partition: TopicPartition, error: DiskFailed) -> None:
-        """The disk under a partition failed: give up everything in its directory."""
+        """The disk under a partition failed: give up everything in its directory, unless it is only full."""
         directory = self._log_dirs.directory_of(topic_partition)
-        if directory is not None:
+        if isinstance(error, DiskFull):
+            _logger.error("%s; what could not be written is tried again", error)
+        elif directory is not None:
             for lost in self._log_dirs.take_offline(directory.path, str(error)):
                 self._drop(lost)
+
+    def _set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
+        directory = self._log_dirs.directory_of(topic_partition)
+        try:
+            return self._log_dirs.set_aside(topic_partition, suffix)
+        except DiskFailed as error:
+            _logger.error("%s cannot be set aside: %s", topic_partition, error)
+            neighbour = next(iter(directory.logs), None) if directory is not None else None
+            if neighbour is not None:
+                self.take_offline(neighbour, error)
+            return None
 
     # ---- topics
 
@@ -238,7 +287,7 @@ class Roles:
         for index, partition in list(hosted.items()):
             if partition.topic_id == topic_id:
                 self._drop(TopicPartition(topic, index))
-                path = self._log_dirs.set_aside(TopicPartition(topic, index), "delete")
+                path = self._set_aside(TopicPartition(topic, index), "delete")
                 if path is not None:
                     paths.append(path)
         self._traffic.forget(topic)

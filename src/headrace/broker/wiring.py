@@ -19,6 +19,7 @@ from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.http_endpoint import HttpEndpoint
 from headrace.broker.http_pages import http_pages
 from headrace.broker.isr_updates import IsrUpdates
+from headrace.broker.leader_balance import LeaderBalance
 from headrace.broker.listener import ConnectionCounts, ConnectionLimits, OpenListener
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.memory_budget import MemoryBudget
@@ -170,6 +171,7 @@ class Parts:
         self.http = HttpEndpoint(given.settings.headrace_http_listeners, pages)
 
     def _make_background(self, given: Given) -> None:
+        self.leader_balance = LeaderBalance(self.driver, self.live_settings)
         self.cleaner = Cleaner(self.partitions, given.log_dirs, self.live_settings, given.clock)
         self.housekeeping = Housekeeping(
             disk=given.disk,
@@ -179,6 +181,7 @@ class Parts:
             clock=given.clock,
             on_disk_failed=self._on_disk_failed,
             close_idle_connections=self._close_idle_connections,
+            settle_again=self.roles.settle_again,
         )
 
     async def _allocate_producer_ids(self) -> ProducerIdBlock:

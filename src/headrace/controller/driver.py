@@ -1,9 +1,7 @@
 """The controller's rim: takes the seat when it is free, and then does one thing at a time.
 
-Owns the queue, and the only machine that ever writes. Every broker runs a driver; at most one of
-them holds the seat. Rule of order for each event: decide, write under the fence of the controller
-epoch, change the state, tell the listeners, answer the caller. A write that is refused or uncertain
-means that the picture is wrong: everything is read again and the event decided again.
+Owns the queue. Every broker runs a driver; at most one of them holds the seat. Rule of order for
+each event: the `term` decides, writes and publishes; the listeners hear of it; the caller is answered.
 """
 
 import asyncio
@@ -16,24 +14,19 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from headrace.controller import seat
-from headrace.controller.brokers import (
-    BrokersSeen,
-    OfflinePartitionsSeen,
-)
-from headrace.controller.changes import ChangeBatch, ChangeLog
+from headrace.controller.brokers import OfflinePartitionsSeen
+from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import AlterConfigs
-from headrace.controller.core import ConfigRules, ControllerSettings, Core, Event
+from headrace.controller.core import ConfigRules, ControllerSettings, Event
 from headrace.controller.leaders import ElectLeaders, imbalanced
-from headrace.controller.loading import load, registrations
-from headrace.controller.machine import ControllerMachine
+from headrace.controller.term import Term, TermParts
 from headrace.coordination.nodes import BrokerNode, ControllerNode, text_of_id
 from headrace.coordination.store import (
     SessionLost,
     SessionState,
     Store,
     StoreFailed,
-    StoreRefused,
     WriteUncertain,
 )
 from headrace.errors import HeadraceError
@@ -43,7 +36,6 @@ A = TypeVar("A")
 Listener = Callable[[ChangeBatch], None]
 
 _log = logging.getLogger(__name__)
-_ATTEMPTS = 10
 _MAX_WAITING = 10_000
 
 
@@ -82,31 +74,33 @@ class ControllerDriver:
     ) -> None:
         self._store = store
         self._broker_id = broker_id
-        self._config_rules = config_rules
-        self._settings = settings or ControllerSettings()
-        self._new_topic_id = new_topic_id or _random_topic_id
-        self._random_below = random_below
+        self._parts = TermParts(
+            store,
+            broker_id,
+            settings or ControllerSettings(),
+            config_rules,
+            new_topic_id or _random_topic_id,
+            random_below,
+        )
         self._queue: asyncio.Queue[_Work] = asyncio.Queue()
         self._signals: set[_Signal] = set()
         self._listeners: list[Listener] = []
         self._ready = asyncio.Event()
         self._published = asyncio.Event()
-        self._mandate: seat.Mandate | None = None
-        self._machine: ControllerMachine | None = None
-        self._change_log = ChangeLog(-1)
+        self._term: Term | None = None  # from the moment when it has caught up
         self.controller_id = -1
 
     @property
     def is_active(self) -> bool:
         """Whether this broker is the controller, ready for requests."""
-        return self._machine is not None
+        return self._term is not None
 
     @property
     def state(self) -> ClusterState:
         """The controller's own picture. Raises NotController."""
-        if self._machine is None:
+        if self._term is None:
             raise NotController(self.controller_id)
-        return self._machine.core.state
+        return self._term.state
 
     async def ready(self) -> None:
         """Wait until it is known who the controller is."""
@@ -121,8 +115,8 @@ class ControllerDriver:
 
     async def balance_leaders(self) -> None:
         """Give preferred leaders the lead where they can have it (auto.leader.rebalance)."""
-        machine = self._machine
-        if machine is not None and (partitions := imbalanced(machine.core)):
+        term = self._term
+        if term is not None and (partitions := imbalanced(term.machine.core)):
             await self._queued(ElectLeaders(partitions=partitions))
 
     # How the changes get to the brokers.
@@ -133,8 +127,8 @@ class ControllerDriver:
         The first batch that a listener hears is a snapshot, and so is the first of each seat.
         """
         self._listeners.append(listener)
-        if self._machine is not None:
-            listener(self._snapshot())
+        if self._term is not None:
+            listener(self._term.snapshot())
 
     async def pull(
         self, controller_epoch: int, offset: int, *, max_wait_ms: int = 0
@@ -145,13 +139,11 @@ class ControllerDriver:
         """
         deadline = asyncio.get_running_loop().time() + max_wait_ms / 1000
         while True:
-            if self._machine is None:
+            if self._term is None:
                 raise NotController(self.controller_id)
             published = self._published
-            batch = self._change_log.read(controller_epoch, offset)
-            if batch is None:
-                return self._snapshot()
-            if batch.changes:
+            batch = self._term.changes_from(controller_epoch, offset)
+            if batch.is_snapshot or batch.changes:
                 return batch
             try:
                 async with asyncio.timeout_at(deadline):
@@ -167,8 +159,7 @@ class ControllerDriver:
         try:
             while True:
                 try:
-                    await self._campaign()
-                    await self._serve()
+                    await self._serve(await self._campaign())
                 except (SessionLost, WriteUncertain, seat.SeatLost) as loss:
                     _log.warning("controller %d: %s", self._broker_id, loss)
                 finally:
@@ -177,40 +168,42 @@ class ControllerDriver:
             cancel()
             self._ready.set()  # nobody waits for a driver that has ended
 
-    async def _campaign(self) -> None:
+    async def _campaign(self) -> seat.Mandate:
         while True:
             now_ms = time.time_ns() // 1_000_000
-            self._mandate = await seat.take(self._store, self._broker_id, now_ms)
-            if self._mandate is not None:
-                return
+            mandate = await seat.take(self._store, self._broker_id, now_ms)
+            if mandate is not None:
+                return mandate
             self.controller_id = await seat.holder(self._store)
             self._ready.set()
             await seat.wait_until_free(self._store)
 
-    async def _serve(self) -> None:
+    async def _serve(self, mandate: seat.Mandate) -> None:
+        term = Term(self._parts, mandate, self._publish)
         cancels = [
             await self._store.watch_node(ControllerNode.PATH, self._signal_seat),
             await self._store.watch_children(BrokerNode.ROOT, self._signal_brokers),
         ]
         try:
-            await self._catch_up()
+            await term.catch_up()
+            self._term = term
             self.controller_id = self._broker_id
             self._ready.set()
             while True:
                 match await self._queue.get():
                     case _Signal() as signal:
-                        await self._look(signal)
+                        await self._look(term, signal)
                     case (event, future):
-                        await self._answer(event, future)
+                        await self._answer(term, event, future)
         finally:
             for cancel in cancels:
                 cancel()
 
-    async def _answer(self, event: Event[Any], future: asyncio.Future[Any]) -> None:
+    async def _answer(self, term: Term, event: Event[Any], future: asyncio.Future[Any]) -> None:
         if future.done():  # whoever asked has gone
             return
         try:
-            answer = await self._perform(event)
+            answer = await term.perform(event)
         except (SessionLost, WriteUncertain, seat.SeatLost):
             _settle(future, NotController(-1))
             raise
@@ -224,72 +217,17 @@ class ControllerDriver:
             if not future.done():
                 future.set_result(answer)
 
-    async def _perform(self, event: Event[A]) -> A:
-        for _ in range(_ATTEMPTS):
-            machine, mandate = self._machine, self._mandate
-            assert machine is not None
-            assert mandate is not None
-            decision = machine.decide(event)
-            try:
-                await seat.write(self._store, mandate, decision.groups)
-            except (StoreRefused, WriteUncertain) as surprise:
-                _log.warning("controller reads everything again: %s", surprise)
-                await self._catch_up()
-                continue
-            if decision.changes:
-                machine.written(event, decision)
-                self._publish(self._change_log.append(decision.changes))
-            return decision.answer
-        raise StoreFailed(f"no peace to decide in: {event!r:.200}")
-
-    async def _catch_up(self) -> None:
-        """Read everything, look after every partition, and tell the listeners all of it."""
-        mandate = self._mandate
-        assert mandate is not None
-        for _ in range(_ATTEMPTS):
-            picture = await load(self._store, self._broker_id, mandate.controller_epoch)
-            for fault in picture.faults:
-                _log.error("controller: %s", fault)
-            machine = ControllerMachine(
-                Core(
-                    state=picture.state,
-                    nodes=picture.nodes,
-                    settings=self._settings,
-                    config_rules=self._config_rules,
-                    new_topic_id=self._new_topic_id,
-                    random_below=self._random_below,
-                    seen_epochs=picture.seen_epochs,
-                )
-            )
-            event = BrokersSeen(registrations=await registrations(self._store))
-            decision = machine.decide(event)
-            try:
-                await seat.write(self._store, mandate, (*picture.leftovers, *decision.groups))
-            except (StoreRefused, WriteUncertain) as surprise:
-                _log.warning("controller reads everything again: %s", surprise)
-                continue
-            machine.core.nodes.written(picture.leftovers)
-            machine.written(event, decision)
-            self._machine = machine
-            # A new log of changes at a later offset: whoever follows the old one gets a snapshot.
-            self._change_log = ChangeLog(
-                mandate.controller_epoch, first_offset=self._change_log.next_offset + 1
-            )
-            self._publish(self._snapshot())
-            return
-        raise StoreFailed("no peace to read in")
-
-    async def _look(self, signal: _Signal) -> None:
+    async def _look(self, term: Term, signal: _Signal) -> None:
         # Before the reading: a change that comes during it must signal again.
         self._signals.discard(signal)
         if signal is _Signal.BROKERS_CHANGED:
-            await self._perform(BrokersSeen(registrations=await registrations(self._store)))
+            await term.look_at_brokers()
         elif await seat.holder(self._store) != self._broker_id:
             raise seat.SeatLost("the seat was given to another")
 
     def _resign(self) -> None:
         """Forget everything; whoever waits for an answer hears that we are not the controller."""
-        self._mandate = self._machine = None
+        self._term = None
         self.controller_id = -1
         self._wake_pulls()
         self._signals.clear()
@@ -299,7 +237,7 @@ class ControllerDriver:
                     _settle(future, NotController(-1))
 
     async def _queued(self, event: Event[A]) -> A:
-        if self._machine is None:
+        if self._term is None:
             raise NotController(self.controller_id)
         if self._queue.qsize() >= _MAX_WAITING:
             raise StoreFailed("too many requests are waiting for the controller")
@@ -321,15 +259,6 @@ class ControllerDriver:
         if signal not in self._signals:
             self._signals.add(signal)
             self._queue.put_nowait(signal)
-
-    def _snapshot(self) -> ChangeBatch:
-        assert self._mandate is not None
-        return ChangeBatch(
-            self._mandate.controller_epoch,
-            self._change_log.next_offset,
-            tuple(self.state.snapshot()),
-            is_snapshot=True,
-        )
 
     def _publish(self, batch: ChangeBatch) -> None:
         for listener in self._listeners:

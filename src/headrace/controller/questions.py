@@ -12,7 +12,12 @@ from headrace.controller.growth import CreatePartitions
 from headrace.controller.isr import AlterPartition, AlterPartitionAnswer
 from headrace.controller.leaders import ElectLeaders
 from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
-from headrace.controller.reassignment import AlterReassignments, PartitionAnswer
+from headrace.controller.reassignment import (
+    AlterReassignments,
+    ListReassignments,
+    Move,
+    PartitionAnswer,
+)
 from headrace.controller.topics import CreateTopics, TopicAnswer
 from headrace.errors import MalformedMessage
 
@@ -35,6 +40,7 @@ _QUESTIONS: Final = {
         Question(AlterPartition, AlterPartitionAnswer),
         Question(ElectLeaders, tuple[PartitionAnswer, ...]),
         Question(AlterReassignments, tuple[PartitionAnswer, ...]),
+        Question(ListReassignments, tuple[Move, ...]),
         Question(AllocateProducerIds, ProducerIdBlock),
         Question(ShutdownWanted, ShutdownAnswer),
         Question(RemoveReplicas, None),

@@ -91,6 +91,45 @@ class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
         return arrived(moving, core.eligible(), min_isr=min_isr)
 
 
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition on its way."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class ListReassignments(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wants to know what moves, of all partitions when none are named."""
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+    def decide(self, core: Core) -> Decision[tuple[Move, ...]]:
+        """Look; nothing changes."""
+        topics = core.state.topics
+        wanted = self.partitions
+        if wanted is None:
+            wanted = tuple(
+                TopicPartition(name, index)
+                for name, topic in topics.items()
+                for index in range(len(topic.partitions))
+            )
+        moves = []
+        for where in dict.fromkeys(wanted):
+            partition = core.state.partition(*where)
+            if partition is not None and partition.is_reassigning:
+                moves.append(
+                    Move(
+                        partition=where,
+                        replicas=partition.replicas,
+                        adding=partition.adding,
+                        removing=partition.removing,
+                    )
+                )
+        return Decision(answer=tuple(moves))
+
+
 def _under_way(partition: Partition, target: tuple[int, ...]) -> Partition:
     """The partition on its way from where it was before any move to the target."""
     settled = [broker for broker in partition.replicas if broker not in partition.adding]

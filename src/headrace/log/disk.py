@@ -216,11 +216,13 @@ class OsFile:
             )  # of its own: ours may be lent to another file meanwhile
 
         def sync() -> None:
-            with _failing(path):
-                try:
-                    os.fdatasync(descriptor)
-                finally:
-                    os.close(descriptor)
+            try:
+                os.fdatasync(descriptor)
+            except OSError as error:
+                # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
+                raise DiskFailed(f"{path}: {error.strerror}") from error
+            finally:
+                os.close(descriptor)
 
         return sync
 

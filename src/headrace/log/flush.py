@@ -32,9 +32,9 @@ class FlushPlan(NamedTuple):
 
 
 def plan_flush(
-    segments: list[Segment], *, end_offset: int, names: list[Callable[[], None]], cuts: int
+    segments: list[Segment], *, end_offset: int, behind: list[Callable[[], None]], cuts: int
 ) -> FlushPlan:
-    """A plan for a log's last segments, up to `end_offset` or some way towards it. `names` syncs directories."""
+    """A plan for a log's last segments, up to `end_offset` or some way towards it, and what to sync behind them."""
     active = segments[-1]
     syncs: list[Callable[[], None]] = []
     for segment in segments[:_SEGMENTS_PER_PLAN]:
@@ -45,4 +45,4 @@ def plan_flush(
             syncs.append(segment.log.syncer())
     if len(segments) > _SEGMENTS_PER_PLAN:
         end_offset = min(end_offset, segments[_SEGMENTS_PER_PLAN].base_offset)
-    return FlushPlan((*syncs, *names), end_offset, active.base_offset, cuts)
+    return FlushPlan((*syncs, *behind), end_offset, active.base_offset, cuts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from headrace.errors import CorruptBatch, DiskFailed
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.ids import TopicPartition
 from headrace.log.checkpoint import (
     CLEANER_FILE,
@@ -64,7 +64,7 @@ class LogDirs:
         self._online: dict[str, LogDir] = {}
         self.offline: dict[str, str] = {}  # path → why
         self.broken: dict[TopicPartition, str] = {}
-        self.previous_broker_epoch = -1  # of the run before, if it stopped cleanly
+        self._previous_epochs: set[int] = set()
 
     # ---- opening and closing
 
@@ -85,7 +85,7 @@ class LogDirs:
         path = directory.path
         marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
-        self.previous_broker_epoch = _broker_epoch(marker)
+        self._previous_epochs.add(_broker_epoch(marker))
         if clean:
             # Gone for good before anything is written: only a stop that completed may leave it behind.
             self._disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
@@ -149,6 +149,7 @@ class LogDirs:
                     self._disk.replace(path, content)
                 self._disk.replace(f"{directory.path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
+                # Without the marker the next start verifies what is here; nothing is lost.
                 self.take_offline(directory.path, str(error))
             else:
                 directory.release()
@@ -165,6 +166,11 @@ class LogDirs:
             log.abandon()
         directory.release()
         return list(directory.logs)
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The incarnation that stopped cleanly before this one, with all directories; -1 otherwise."""
+        return next(iter(self._previous_epochs)) if len(self._previous_epochs) == 1 else -1
 
     # ---- logs
 
@@ -196,10 +202,22 @@ class LogDirs:
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, *, now_ms: int
     ) -> PartitionLog:
-        """A new, empty log in the directory that has the fewest. DiskFailed if that cannot be written."""
-        if not self._online:
-            raise DiskFailed(f"{topic_partition}: no log directory is online")
-        directory = min(self._online.values(), key=lambda candidate: len(candidate.logs))
+        """A new, empty log in the directory that has the fewest and some room. DiskFailed if none can be written."""
+        failure = DiskFailed(f"{topic_partition}: no log directory is online")
+        for directory in sorted(self._online.values(), key=lambda each: len(each.logs)):
+            path = f"{directory.path}/{topic_partition}"
+            is_there = self._disk.exists(path)
+            try:
+                return self._create_in(directory, topic_partition, topic_id, now_ms)
+            except DiskFull as error:
+                failure = error
+                if not is_there and self._disk.exists(path):
+                    self._disk.remove_tree(path)  # or the partition would be found twice one day
+        raise failure
+
+    def _create_in(
+        self, directory: LogDir, topic_partition: TopicPartition, topic_id: UUID, now_ms: int
+    ) -> PartitionLog:
         path = f"{directory.path}/{topic_partition}"
         log = open_log(
             self._disk,

@@ -300,6 +300,7 @@ class PartitionLog:
             if segment is self.segments.active:
                 self.roll(now_ms)
             self.retire(segment, now_ms)
+        self._changed_directories.append(self.directory)
         self.snapshots.remove_superfluous(self.segments.first.base_offset)
         self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
 
@@ -344,13 +345,17 @@ class PartitionLog:
         return plan_flush(
             self.segments.from_offset(self.recovery_point),
             end_offset=self.segments.active.base_offset if sealed_only else self.log_end_offset,
-            names=[partial(self.disk.sync_directory, path) for path in dict.fromkeys(directories)],
+            behind=[
+                *self.snapshots.syncers(),
+                *(partial(self.disk.sync_directory, path) for path in dict.fromkeys(directories)),
+            ],
             cuts=self._cuts,
         )
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """The plan has been carried out."""
-        self.last_flush_ms = now_ms
+        if plan.end_offset > plan.active_offset:
+            self.last_flush_ms = now_ms
         proven = plan.proves(active_offset=self.segments.active.base_offset, cuts=self._cuts)
         self.recovery_point = max(self.recovery_point, proven)
 
@@ -373,7 +378,7 @@ class PartitionLog:
         self.segments.active.seal()
         self.flush(now_ms)
         self.segments.active.sync()
-        self.snapshots.write(self.log_end_offset, self.producers)
+        self.snapshots.write(self.log_end_offset, self.producers, durable=True)
         self._write_epochs(self.leader_epochs, durable=True)
         self.abandon()
 

@@ -49,8 +49,9 @@ def _finish_swap(disk: Disk, directory: str, base_offset: int, names: set[str]) 
     path = f"{directory}/{offset_name(base_offset)}"
     next_offset = _next_offset(disk, path + LOG_SUFFIX + SWAP, base_offset)
     for name in names:
-        if name.endswith(LOG_SUFFIX):
-            replaced = int(name.removesuffix(LOG_SUFFIX))
+        number = name.removesuffix(LOG_SUFFIX)
+        if name.endswith(LOG_SUFFIX) and number.isdigit():
+            replaced = int(number)
             if base_offset <= replaced < next_offset:
                 # The `.log` last, as in step 3: a second crash must not leave an old index beside a new `.log`.
                 for suffix in reversed(SEGMENT_SUFFIXES):

@@ -1,7 +1,7 @@
 """Follows one broker: fetches what it leads and this broker replicates, and brings the logs to agreement. A rim module.
 
-One connection and one request at a time. What an answer means for a partition is decided by `follower`; a partition that
-cannot be served now waits a little, the others go on.
+One connection and one request at a time. What is asked, and what an answer means for a partition, is decided by
+`following`; a partition that cannot be served now waits a little, the others go on.
 """
 
 import asyncio
@@ -12,11 +12,9 @@ from typing import Final
 
 from headrace.client.async_connection import AsyncConnection, connect
 from headrace.client.exchange import Disconnected
-from headrace.errors import CorruptBatch, DiskFailed, LogClosed, MalformedMessage
-from headrace.log.leader_epochs import EpochEnd
-from headrace.replication.follower import next_fetch, truncation_offset
+from headrace.errors import DiskFailed, LogClosed, MalformedMessage
+from headrace.replication.following import Taken, counts, question, take, take_start
 from headrace.replication.partition import Partition
-from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -132,12 +130,10 @@ class FetchLoop:
         for topic in response.responses:
             for data in topic.partitions:
                 partition = by_place.get((topic.topic_id, data.partition_index))
-                # What was asked in another epoch, or of a partition that is gone, no longer counts.
                 if (
                     partition is not None
                     and partition in self._partitions
-                    and partition.leader_epoch == epochs[partition]
-                    and not partition.is_leader
+                    and counts(partition, epochs[partition])
                 ):
                     await self._take(connection, partition, data)
 
@@ -145,24 +141,13 @@ class FetchLoop:
         topics: dict[str, FetchTopic] = {}
         by_topic: dict[str, list[FetchPartition]] = {}
         for partition in asked:
-            name, index = partition.topic_partition
+            name = partition.topic_partition.topic
             if name not in topics:
                 by_topic[name] = []
                 topics[name] = FetchTopic(
                     topic=name, topic_id=partition.topic_id, partitions=by_topic[name]
                 )
-            log = partition.log
-            following = next_fetch(log.leader_epochs, log.log_end_offset)
-            by_topic[name].append(
-                FetchPartition(
-                    partition=index,
-                    current_leader_epoch=partition.leader_epoch,
-                    fetch_offset=following.offset,
-                    last_fetched_epoch=following.last_fetched_epoch,
-                    log_start_offset=log.log_start_offset,
-                    partition_max_bytes=self._settings.partition_max_bytes,
-                )
-            )
+            by_topic[name].append(question(partition, max_bytes=self._settings.partition_max_bytes))
         return FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._broker_id, replica_epoch=self._broker_epoch()
@@ -177,33 +162,18 @@ class FetchLoop:
         self, connection: AsyncConnection, partition: Partition, data: PartitionData
     ) -> None:
         try:
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                await self._start_again(connection, partition)
-            elif data.error_code:
+            taken = take(partition, data, now_ms=self._clock())
+            if taken is Taken.ASK_FOR_START:
+                taken = await self._ask_for_start(connection, partition)
+            if taken is Taken.WAIT:
                 self._wait(partition)
-            elif data.diverging_epoch is not None:
-                leader = EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
-                log = partition.log
-                cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
-                partition.truncate_as_follower(cut, now_ms=self._clock())
-            else:
-                partition.append_as_follower(
-                    data.records or b"",
-                    high_watermark=data.high_watermark,
-                    log_start_offset=data.log_start_offset,
-                    now_ms=self._clock(),
-                )
-        except CorruptBatch as error:
-            _logger.error("%s: %s", partition.topic_partition, error)
-            self._wait(partition)
         except LogClosed:
             self.remove(partition)
         except DiskFailed as error:
             self.remove(partition)
             self._on_disk_failed(partition, error)
 
-    async def _start_again(self, connection: AsyncConnection, partition: Partition) -> None:
-        """Our end is outside the leader's log: beyond its start, or behind its end."""
+    async def _ask_for_start(self, connection: AsyncConnection, partition: Partition) -> Taken:
         name, index = partition.topic_partition
         epoch = partition.leader_epoch
         ask = ListOffsetsPartition(
@@ -214,19 +184,11 @@ class FetchLoop:
         )
         response = await connection.send(request, _LIST_OFFSETS_VERSION)
         answer = response.topics[0].partitions[0]
-        if partition.leader_epoch != epoch or partition.is_leader:
-            return
-        if answer.error_code or answer.offset <= partition.log.log_end_offset:
-            # Not known, or our log reaches into the leader's: the epochs will tell where to cut.
-            self._wait(partition)
-            return
-        _logger.warning(
-            "%s starts again at %d: the leader no longer has %d",
-            partition.topic_partition,
-            answer.offset,
-            partition.log.log_end_offset,
-        )
-        partition.start_again_at(answer.offset, now_ms=self._clock())
+        if not counts(partition, epoch):
+            return Taken.GO_ON
+        if answer.error_code:
+            return Taken.WAIT
+        return take_start(partition, answer.offset, now_ms=self._clock())
 
     def _wait(self, partition: Partition) -> None:
         self._partitions[partition] = self._clock() + self._settings.backoff_ms

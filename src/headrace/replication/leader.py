@@ -19,10 +19,18 @@ UNKNOWN: Final = -1
 class FollowerProgress:
     """One follower, as its fetches in this epoch show it."""
 
-    __slots__ = ("broker_epoch", "caught_up_ms", "end_offset", "fetched_ms", "leader_end_offset")
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_ms",
+        "end_offset",
+        "fetched_ms",
+        "leader_end_offset",
+        "log_start_offset",
+    )
 
     def __init__(self, now_ms: int) -> None:
         self.end_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
         self.broker_epoch = UNKNOWN
         self.caught_up_ms = now_ms  # a new leader gives everybody in its ISR time to come
         self.fetched_ms = UNKNOWN
@@ -84,7 +92,13 @@ class LeaderState:
         return self.advance()
 
     def on_follower_fetch(
-        self, replica: int, fetch_offset: int, *, broker_epoch: int, now_ms: int
+        self,
+        replica: int,
+        fetch_offset: int,
+        *,
+        broker_epoch: int,
+        now_ms: int,
+        log_start_offset: int = UNKNOWN,
     ) -> bool:
         """A follower of this epoch has everything below `fetch_offset`. Returns whether the high watermark moved."""
         progress = self._followers.get(replica)
@@ -96,6 +110,7 @@ class LeaderState:
             # It has what was there when it last asked: it was caught up then.
             progress.caught_up_ms = max(progress.caught_up_ms, progress.fetched_ms)
         progress.end_offset = fetch_offset
+        progress.log_start_offset = log_start_offset
         progress.broker_epoch = broker_epoch
         progress.fetched_ms = now_ms
         progress.leader_end_offset = self._end_offset
@@ -138,6 +153,10 @@ class LeaderState:
     def _may_join(self, replica: int) -> bool:
         end_offset = self._followers[replica].end_offset
         return end_offset >= self.high_watermark and end_offset >= self._epoch_start_offset
+
+    def progress_of(self, replica: int) -> FollowerProgress | None:
+        """What is known of a follower; None for the leader itself or nobody."""
+        return self._followers.get(replica)
 
     def broker_epoch(self, replica: int) -> int:
         """The incarnation that a follower's last fetch came from; -1 for the leader itself or nobody."""

@@ -61,6 +61,7 @@ class FollowerFetch(NamedTuple):
     fetch_offset: int
     last_fetched_epoch: int
     current_leader_epoch: int
+    log_start_offset: int = -1
 
 
 class Partition:
@@ -344,7 +345,11 @@ class Partition:
             records = FileSlice(records.file, records.position, 0)
         else:
             moved = leader.on_follower_fetch(
-                follower.replica_id, offset, broker_epoch=follower.broker_epoch, now_ms=now_ms
+                follower.replica_id,
+                offset,
+                broker_epoch=follower.broker_epoch,
+                now_ms=now_ms,
+                log_start_offset=follower.log_start_offset,
             )
             self._settle(moved=moved)
         return PartitionRead(

@@ -10,13 +10,15 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Self, TypeVar
 
 from headrace.broker.main import Broker, new_loop
 from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.controller.cluster_state import ClusterState
 from headrace.controller.deletions import DeleteTopics
 from headrace.controller.topics import CreateTopics, NewTopic
+from headrace.coordination.store import Store
 from headrace.errors import HeadraceError
 
 T = TypeVar("T")
@@ -32,12 +34,19 @@ _TEST_SETTINGS: Final = {
 class EmbeddedBroker:
     """One broker for tests."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        """`settings` in Kafka's names, on top of a few that make tests quick."""
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        make_store: Callable[[], Store] | None = None,
+    ) -> None:
+        """`settings` in Kafka's names, on top of a few that make tests quick; `make_store` as for a `Broker`."""
         self._overrides = dict(settings or {})
+        self._make_store = make_store
         self._directory: str | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._serving: asyncio.Task[None] | None = None
         self._broker: Broker | None = None
         self._failure: BaseException | None = None
         self._port = 0
@@ -53,6 +62,11 @@ class EmbeddedBroker:
         assert self._directory is not None, "not started"
         return self._directory
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and neither stopped nor killed since."""
+        return self._thread is not None
+
     # ---- starting and stopping
 
     def __enter__(self) -> Self:
@@ -65,6 +79,7 @@ class EmbeddedBroker:
 
     def start(self) -> None:
         """Start, or start again on the same data and port. Returns when clients are served."""
+        assert self._thread is None, "started twice"
         if self._directory is None:
             self._directory = tempfile.mkdtemp(prefix="headrace-")
         started = threading.Event()
@@ -78,41 +93,89 @@ class EmbeddedBroker:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
+            self._thread = None
             raise self._failure
 
     def stop(self) -> None:
         """Stop as after SIGTERM."""
         if self._thread is not None and self._loop is not None and self._broker is not None:
-            self._loop.call_soon_threadsafe(self._broker.stop)
-            self._thread.join()
-            self._thread = None
+            self._end(self._broker.stop)
             self._raise_failure()
+
+    def kill(self) -> None:
+        """End as after SIGKILL: nothing is handed over, withdrawn or closed; what was written stays.
+
+        Only the session with the coordination store ends at once, so that no test waits for its time-out.
+        """
+        if self._thread is not None:
+            self._end(self._end_abruptly)
+
+    def _end(self, how: Callable[[], object]) -> None:
+        assert self._thread is not None
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(how)
+        except RuntimeError:
+            pass  # its loop is closed: it has ended by itself
+        self._thread.join()
+        self._thread = None
+
+    def _end_abruptly(self) -> None:
+        """In one go, on the broker's thread: from here on nobody gets an answer, and no byte gets to a log."""
+        parts = self._parts
+        for listener in parts.listeners:
+            listener.stop_accepting()
+            listener.abort_connections()
+        for directory in parts.log_dirs.online:
+            parts.log_dirs.take_offline(directory.path, "the broker is killed")
+        assert self._serving is not None
+        self._serving.cancel()
 
     def remove_data(self) -> None:
         """Forget everything; a next start begins anew."""
+        self.wipe()
+        self._directory = None
+        self._port = 0
+
+    def wipe(self) -> None:
+        """Lose the disk: a next start, at the same address, finds nothing."""
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
-            self._port = 0
 
     # ---- shortcuts for tests
 
-    def create_topic(self, name: str, partitions: int = 1, **config: str) -> None:
+    def create_topic(
+        self, name: str, partitions: int = 1, replication_factor: int = -1, **config: str
+    ) -> None:
         """Create a topic; config names with underscores for dots, as in `cleanup_policy="compact"`."""
         topic = NewTopic(
             name=name,
             num_partitions=partitions,
+            replication_factor=replication_factor,
             configs={key.replace("_", "."): value for key, value in config.items()},
         )
-        answer = self._call(self._parts.controller.ask(CreateTopics(topics=(topic,))))[0]
+        answer = self.call(self._parts.controller.ask(CreateTopics(topics=(topic,))))[0]
         if answer.error:
             raise HeadraceError(f"{name}: {answer.error.name}: {answer.message}")
 
     def reset(self) -> None:
         """Delete all topics, and the groups with them, so that the next test starts from nothing."""
-        names = tuple(self._call(_topic_names(self._parts.cluster)))
+        names = self.look(lambda cluster: tuple(cluster.topics))
         if names:
-            self._call(self._parts.controller.ask(DeleteTopics(names=names)))
+            self.call(self._parts.controller.ask(DeleteTopics(names=names)))
+
+    def look(self, question: Callable[[ClusterState], T]) -> T:
+        """What this broker believes about the cluster; asked on its own thread."""
+
+        async def answer() -> T:
+            return question(self._parts.cluster.state)
+
+        return self.call(answer())
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the broker's event loop."""
+        assert self._loop is not None, "not started"
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     # ---- the broker's thread
 
@@ -120,6 +183,8 @@ class EmbeddedBroker:
         try:
             with asyncio.Runner(loop_factory=new_loop()) as runner:
                 runner.run(self._serve(started))
+        except asyncio.CancelledError:
+            pass  # killed
         except BaseException as failure:  # noqa: BLE001 (handed to the thread that started us)
             self._failure = failure
         finally:
@@ -127,11 +192,12 @@ class EmbeddedBroker:
 
     async def _serve(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
+        self._serving = asyncio.current_task()
         properties = _TEST_SETTINGS | self._overrides
         if self._port:
             properties["listeners"] = f"PLAINTEXT://127.0.0.1:{self._port}"
         settings = BrokerSettings.from_properties(properties, default_log_dir=self.data_directory)
-        self._broker = Broker(settings)
+        self._broker = Broker(settings, make_store=self._make_store)
 
         def on_ready() -> None:
             assert self._broker is not None
@@ -144,11 +210,3 @@ class EmbeddedBroker:
     def _parts(self) -> Any:
         assert self._broker is not None, "not started"
         return self._broker.parts
-
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "not started"
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-
-async def _topic_names(cluster: Any) -> list[str]:
-    return list(cluster.state.topics)

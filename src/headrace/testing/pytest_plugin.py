@@ -1,6 +1,7 @@
-"""The pytest plugin: a `headrace_broker` fixture, found by pytest wherever Headrace is installed.
+"""The pytest plugin: `headrace_broker` and `headrace_cluster` fixtures, found by pytest wherever Headrace is installed.
 
-One broker serves the whole test session; each test finds it empty.
+One broker and one cluster of three serve the whole test session, each started when first asked for; each test finds them
+empty, and all brokers of the cluster running.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from headrace.testing.embedded_broker import EmbeddedBroker
+    from headrace.testing.embedded_cluster import EmbeddedCluster
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +29,19 @@ def headrace_broker(headrace_session_broker: "EmbeddedBroker") -> "Iterator[Embe
     """A real broker, empty, for one test."""
     yield headrace_session_broker
     headrace_session_broker.reset()
+
+
+@pytest.fixture(scope="session")
+def headrace_session_cluster() -> "Iterator[EmbeddedCluster]":
+    """The session's cluster; tests want `headrace_cluster`."""
+    from headrace.testing.embedded_cluster import EmbeddedCluster
+
+    with EmbeddedCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def headrace_cluster(headrace_session_cluster: "EmbeddedCluster") -> "Iterator[EmbeddedCluster]":
+    """Three real brokers, empty, for one test, which may kill and restart them."""
+    yield headrace_session_cluster
+    headrace_session_cluster.reset()

@@ -44,12 +44,15 @@ def test_a_missing_or_empty_checkpoint_says_nothing(disk: MemoryDisk) -> None:
     assert read_epochs(disk, PATH) == []
     write_offsets(disk, PATH, {})
     assert read_offsets(disk, PATH) == {}
+    disk.replace(PATH, b"")
+    assert read_offsets(disk, PATH) == {}, "as Kafka creates it"
+    with pytest.raises(CorruptBatch):
+        read_epochs(disk, PATH)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"0",
         b"1\n0\n",
         b"0\n2\na 0 5\n",

@@ -3,6 +3,7 @@
 v5 log start offset · v7 sessions (KIP-227) · v9 leader epoch · v11 rack · v12 flexible, diverging epoch · v13 topic ids ·
 v15 replica state · v16 node endpoints · v17 directory id · v18 high watermark of the asker.
 Waits until `min_bytes` are there or `max_wait_ms` are over; any error answers at once. Batches are never opened.
+A consumer that tells its rack is sent to a replica there (KIP-392), if `replica.selector.class` says so.
 Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; for all: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
 FETCH_SESSION_TOPIC_ID_ERROR.
@@ -15,7 +16,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.fetch_sessions import FetchSession, FetchSessions, WantedKey
+from headrace.broker.live_settings import LiveSettings
 from headrace.broker.partition_lookup import missing
+from headrace.broker.read_replica import LEADER_ITSELF, RACK_AWARE, ReadReplica
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.log.append_result import Refused
@@ -51,6 +54,7 @@ def handle(
     partitions: PartitionTable,
     cluster: ClusterView,
     sessions: FetchSessions,
+    live_settings: LiveSettings,
     traffic: Traffic,
     clock: Clock,
     fetch_max_bytes: int,
@@ -69,6 +73,8 @@ def handle(
         reader,
         min(fetch_max_bytes, request.max_bytes),
     )
+    if request.rack_id and live_settings.current.replica_selector_class == RACK_AWARE:
+        fetch.nearest = ReadReplica(cluster, request.rack_id, context.connection.listener_name)
     fetch.read_all()
     if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wanted:
         return fetch.answer(traffic)
@@ -148,6 +154,7 @@ class _FollowerReader(NamedTuple):
             ask.fetch_offset,
             ask.last_fetched_epoch,
             ask.current_leader_epoch,
+            ask.log_start_offset,
         )
         return partition.read_as_leader(
             follower, max_bytes, now_ms=self.clock(), at_least_one=at_least_one
@@ -178,12 +185,13 @@ class _Fetch:
         "_answers",
         "_bytes",
         "_cluster",
-        "_has_error",
+        "_is_urgent",
         "_max_bytes",
         "_min_bytes",
         "_partitions",
         "_session",
         "_version",
+        "nearest",
         "reader",
         "wanted",
     )
@@ -205,6 +213,7 @@ class _Fetch:
         self._max_bytes = max_bytes
         self._min_bytes = request.min_bytes
         self.reader = reader
+        self.nearest: ReadReplica | None = None  # for a consumer that may be sent elsewhere
         self.wanted: list[tuple[WantedKey, FetchPartition]] = (
             [(key, wanted.ask) for key, wanted in session.wanted.items()]
             if session is not None
@@ -216,12 +225,12 @@ class _Fetch:
         )
         self._answers: list[tuple[WantedKey, str, FetchedPartition]] = []
         self._bytes = 0
-        self._has_error = False
+        self._is_urgent = False
 
     @property
     def is_satisfied(self) -> bool:
         """Whether the answer need not wait."""
-        return self._bytes >= self._min_bytes or self._has_error
+        return self._bytes >= self._min_bytes or self._is_urgent
 
     @property
     def hosted(self) -> list[Partition]:
@@ -233,14 +242,18 @@ class _Fetch:
         """Look at every wanted partition, from scratch."""
         self._answers.clear()
         self._bytes = 0
-        self._has_error = False
+        self._is_urgent = False
         for key, ask in self.wanted:
             name = self._name(key)
             answer = self._read(name, key, ask)
             self._answers.append((key, name, answer))
             self._bytes += len(answer.records)
-            if answer.error_code or answer.details is not None:
-                self._has_error = True
+            if (
+                answer.error_code
+                or answer.details is not None
+                or answer.preferred_read_replica != LEADER_ITSELF
+            ):
+                self._is_urgent = True
 
     def _name(self, key: WantedKey) -> str:
         (name, topic_id), _ = key
@@ -256,6 +269,10 @@ class _Fetch:
         partition = self._partitions.get(topic, ask.partition)
         if partition is None:
             return self._missing(topic, ask.partition)
+        if self.nearest is not None and partition.fence(ask.current_leader_epoch) is None:
+            replica = self.nearest.choose(partition, ask.fetch_offset)
+            if replica != LEADER_ITSELF:
+                return _elsewhere(ask.partition, partition, replica)
         left = self._max_bytes - self._bytes
         found = self.reader.read(
             partition, ask, min(ask.partition_max_bytes, left), at_least_one=self._bytes == 0
@@ -309,6 +326,18 @@ class _Fetch:
             [FetchedTopic(name, topic_id, found) for (name, topic_id), found in topics.items()],
             session_id=0 if session is None else session.session_id,
         )
+
+
+def _elsewhere(index: int, partition: Partition, replica: int) -> FetchedPartition:
+    """No records, but whom to ask for them."""
+    return FetchedPartition(
+        index,
+        0,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log.log_start_offset,
+        preferred_read_replica=replica,
+    )
 
 
 def _fetched(index: int, found: PartitionRead, records: bytes | memoryview) -> FetchedPartition:

@@ -96,6 +96,7 @@ class OneBroker:
     def __init__(
         self, settings: BrokerSettings, store: EmbeddedStore, tasks: asyncio.TaskGroup
     ) -> None:
+        self.store = store
         self.live_settings = LiveSettings(settings)
         self.cluster = ClusterView(
             BROKER_ID, CLUSTER_ID, tells_dialled_address=settings.advertised_listeners is None
@@ -168,6 +169,23 @@ class OneBroker:
         (answer,) = await self.controller.ask(CreateTopics(topics=(wanted,)))
         assert not answer.error, answer
         return answer.topic_id
+
+    async def join(self, broker_id: int) -> None:
+        """Another broker registers, and never does anything."""
+        node = BrokerNode(
+            listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
+            endpoints=(f"PLAINTEXT://other-{broker_id}:9092",),
+            host=f"other-{broker_id}",
+            port=9092,
+            timestamp="0",
+            rack=f"rack-{broker_id}",
+        )
+        heard_of = asyncio.Event()
+        self.controller.listen(
+            lambda _: heard_of.set() if broker_id in self.cluster.state.brokers else None
+        )
+        await BrokerRegistration(self.store, broker_id, node).register()
+        await heard_of.wait()
 
     def hear_of(self, broker: Broker) -> None:
         """Another broker, as far as this one knows; the controller has never heard of it."""

@@ -1,0 +1,133 @@
+"""One controller's time in the seat: what it knows, how it writes, and the changes that it has published.
+
+Owns the machine of this term and the stream of its changes. Rule of order for each event: decide, write under the fence of
+the controller epoch, change the state, publish. A write that is refused or uncertain means that the picture is wrong:
+everything is read again and the event decided again. A rim over the store that waits for nothing else: whoever awaits its
+calls decides when the store answers.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from headrace.controller import seat
+from headrace.controller.brokers import BrokersSeen
+from headrace.controller.changes import ChangeBatch, ChangeLog
+from headrace.controller.cluster_state import ClusterState
+from headrace.controller.core import ConfigRules, ControllerSettings, Core, Event
+from headrace.controller.loading import load, registrations
+from headrace.controller.machine import ControllerMachine
+from headrace.coordination.store import Store, StoreFailed, StoreRefused, WriteUncertain
+
+A = TypeVar("A")
+
+_log = logging.getLogger(__name__)
+_ATTEMPTS = 10
+
+
+class TermParts(NamedTuple):
+    """What every term of one broker is made from."""
+
+    store: Store
+    broker_id: int
+    settings: ControllerSettings
+    config_rules: ConfigRules
+    new_topic_id: Callable[[], UUID]
+    random_below: Callable[[int], int]
+
+
+class Term:
+    """Usable once `catch_up` has returned; one call at a time."""
+
+    def __init__(
+        self, parts: TermParts, mandate: seat.Mandate, publish: Callable[[ChangeBatch], None]
+    ) -> None:
+        """`publish` hears every batch of changes, in order; the first is a snapshot."""
+        self._parts = parts
+        self._mandate = mandate
+        self._publish = publish
+        self._change_log = ChangeLog(mandate.controller_epoch)
+        self._machine: ControllerMachine | None = None
+
+    @property
+    def machine(self) -> ControllerMachine:
+        """What decides."""
+        assert self._machine is not None, "a term starts with catching up"
+        return self._machine
+
+    @property
+    def state(self) -> ClusterState:
+        """The controller's own picture."""
+        return self.machine.core.state
+
+    async def perform(self, event: Event[A]) -> A:
+        """Decide upon an event and make it true. Raises SeatLost, StoreFailed."""
+        for _ in range(_ATTEMPTS):
+            machine = self.machine
+            decision = machine.decide(event)
+            try:
+                await seat.write(self._parts.store, self._mandate, decision.groups)
+            except (StoreRefused, WriteUncertain) as surprise:
+                _log.warning("controller reads everything again: %s", surprise)
+                await self.catch_up()
+                continue
+            if decision.changes:
+                machine.written(event, decision)
+                self._publish(self._change_log.append(decision.changes))
+            return decision.answer
+        raise StoreFailed(f"no peace to decide in: {event!r:.200}")
+
+    async def look_at_brokers(self) -> None:
+        """See who is registered now, and look after the partitions that it touches."""
+        seen = BrokersSeen(registrations=await registrations(self._parts.store))
+        await self.perform(seen)
+
+    async def catch_up(self) -> None:
+        """Read everything, look after every partition, and publish all of it."""
+        parts, epoch = self._parts, self._mandate.controller_epoch
+        for _ in range(_ATTEMPTS):
+            picture = await load(parts.store, parts.broker_id, epoch)
+            for fault in picture.faults:
+                _log.error("controller: %s", fault)
+            machine = ControllerMachine(
+                Core(
+                    state=picture.state,
+                    nodes=picture.nodes,
+                    settings=parts.settings,
+                    config_rules=parts.config_rules,
+                    new_topic_id=parts.new_topic_id,
+                    random_below=parts.random_below,
+                    seen_epochs=picture.seen_epochs,
+                )
+            )
+            event = BrokersSeen(registrations=await registrations(parts.store))
+            decision = machine.decide(event)
+            groups = (*picture.leftovers, *decision.groups)
+            try:
+                await seat.write(parts.store, self._mandate, groups)
+            except (StoreRefused, WriteUncertain) as surprise:
+                _log.warning("controller reads everything again: %s", surprise)
+                continue
+            machine.core.nodes.written(picture.leftovers)
+            machine.written(event, decision)
+            self._machine = machine
+            # A new log of changes at a later offset: whoever follows the old one gets a snapshot.
+            self._change_log = ChangeLog(epoch, first_offset=self._change_log.next_offset + 1)
+            self._publish(self.snapshot())
+            return
+        raise StoreFailed("no peace to read in")
+
+    def snapshot(self) -> ChangeBatch:
+        """All that is true now, for a reader that knows nothing."""
+        return ChangeBatch(
+            self._mandate.controller_epoch,
+            self._change_log.next_offset,
+            tuple(self.state.snapshot()),
+            is_snapshot=True,
+        )
+
+    def changes_from(self, controller_epoch: int, offset: int) -> ChangeBatch:
+        """The changes from an offset on; a snapshot for who is new or followed another controller."""
+        batch = self._change_log.read(controller_epoch, offset)
+        return self.snapshot() if batch is None else batch

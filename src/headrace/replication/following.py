@@ -1,0 +1,87 @@
+"""What a follower asks its leader for, and what it makes of the answer (pure).
+
+Owns the fence on the follower's side: an answer counts only in the epoch in which it was asked for, and only for who still
+follows. Each partition stands for itself: one that cannot be served now is asked for again later, the others go on.
+"""
+
+import enum
+import logging
+
+from headrace.errors import CorruptBatch
+from headrace.log.leader_epochs import EpochEnd
+from headrace.replication.follower import next_fetch, truncation_offset
+from headrace.replication.partition import Partition
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.fetch import FetchPartition, PartitionData
+
+_logger = logging.getLogger(__name__)
+
+
+class Taken(enum.Enum):
+    """What to do after an answer."""
+
+    GO_ON = enum.auto()
+    WAIT = enum.auto()
+    ASK_FOR_START = (
+        enum.auto()
+    )  # our end is outside the leader's log: beyond its start, or behind its end
+
+
+def question(partition: Partition, *, max_bytes: int) -> FetchPartition:
+    """What to ask the leader for next."""
+    log = partition.log
+    following = next_fetch(log.leader_epochs, log.log_end_offset)
+    return FetchPartition(
+        partition=partition.topic_partition.partition,
+        current_leader_epoch=partition.leader_epoch,
+        fetch_offset=following.offset,
+        last_fetched_epoch=following.last_fetched_epoch,
+        log_start_offset=log.log_start_offset,
+        partition_max_bytes=max_bytes,
+    )
+
+
+def counts(partition: Partition, asked_epoch: int) -> bool:
+    """Whether an answer to what was asked in `asked_epoch` is still of use."""
+    return partition.leader_epoch == asked_epoch and not partition.is_leader
+
+
+def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
+    """Bring the log closer to the leader's, by an answer that counts. Raises LogClosed, DiskFailed."""
+    if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return Taken.ASK_FOR_START
+    if answer.error_code:
+        return Taken.WAIT
+    if answer.diverging_epoch is not None:
+        leader = EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
+        log = partition.log
+        cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
+        partition.truncate_as_follower(cut, now_ms=now_ms)
+        return Taken.GO_ON
+    try:
+        partition.append_as_follower(
+            answer.records or b"",
+            high_watermark=answer.high_watermark,
+            log_start_offset=answer.log_start_offset,
+            now_ms=now_ms,
+        )
+    except CorruptBatch as error:
+        _logger.error("%s: %s", partition.topic_partition, error)
+        return Taken.WAIT
+    return Taken.GO_ON
+
+
+def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> Taken:
+    """The leader's log starts at this offset, by an answer that counts. Raises LogClosed, DiskFailed."""
+    end_offset = partition.log.log_end_offset
+    if leader_start_offset <= end_offset:
+        # Our log reaches into the leader's: the epochs will tell where to cut.
+        return Taken.WAIT
+    _logger.warning(
+        "%s starts again at %d: the leader no longer has %d",
+        partition.topic_partition,
+        leader_start_offset,
+        end_offset,
+    )
+    partition.start_again_at(leader_start_offset, now_ms=now_ms)
+    return Taken.GO_ON

@@ -1,0 +1,142 @@
+"""One broker's candidate for the controller's seat, as `headrace.controller.driver` is, on virtual time.
+
+The term that decides, writes and publishes is the real one, and so is the seat; only the queue and the waiting are
+simulated.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from headrace.controller import seat
+from headrace.controller.changes import ChangeBatch, encode
+from headrace.controller.core import Event
+from headrace.controller.questions import decode_event, encode_answer
+from headrace.controller.term import Term, TermParts
+from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.store import SessionLost, StoreFailed, WriteUncertain
+from headrace.testing.simulation.errands import Fail, Pause, Resume
+from headrace.testing.virtual_clock import Action
+from headrace.testing.virtual_network import Reply
+
+_CAMPAIGN_PAUSE_MS: Final = 100
+_PULL_WAIT_MS: Final = 300
+
+Deliver: TypeAlias = Callable[[int, Action], None]
+"""Let something happen on this broker so many milliseconds from now, unless it is dead by then."""
+
+
+class SimulatedController:
+    """See the module's text."""
+
+    def __init__(
+        self, parts: TermParts, deliver: Deliver, on_batch: Callable[[ChangeBatch], None]
+    ) -> None:
+        self._parts = parts
+        self._deliver = deliver
+        self._on_batch = on_batch
+        self._work: deque[tuple[Event[Any] | None, Reply]] = deque()
+        self._wake: Resume | None = None
+        self._pulls: list[Action] = []
+        self.term: Term | None = None
+
+    # ---- what others ask
+
+    def on_ask(self, kind: str, data: bytes, reply: Reply) -> None:
+        """Have an event decided; None says that this is not the controller."""
+        if self.term is None:
+            reply(None)
+        else:
+            self._put(decode_event(kind, data), reply)
+
+    def on_pull(self, controller_epoch: int, offset: int, reply: Reply) -> None:
+        """The changes from an offset on, at the latest after a while; None if this is not the controller."""
+        is_over = False
+
+        def look(*, at_last: bool = False) -> None:
+            nonlocal is_over
+            if is_over:
+                return
+            if self.term is None:
+                is_over = True
+                reply(None)
+                return
+            batch = self.term.changes_from(controller_epoch, offset)
+            if batch.is_snapshot or batch.changes or at_last:
+                is_over = True
+                reply(encode(batch))
+            else:
+                self._pulls.append(look)
+
+        look()
+        if not is_over:
+            self._deliver(_PULL_WAIT_MS, lambda: look(at_last=True))
+
+    # ---- the work
+
+    async def run(self) -> None:
+        """Campaign for the seat, hold it, campaign again."""
+        while True:
+            try:
+                await self._campaign()
+            except (SessionLost, WriteUncertain, seat.SeatLost, StoreFailed):
+                pass
+            self._resign()
+            await Pause(lambda resume, fail: self._deliver(_CAMPAIGN_PAUSE_MS, resume))
+
+    async def _campaign(self) -> None:
+        store, broker_id = self._parts.store, self._parts.broker_id
+        mandate = await seat.take(store, broker_id, 0)
+        if mandate is None:
+            return
+        term = Term(self._parts, mandate, self._publish)
+        cancels = [
+            await store.watch_node(ControllerNode.PATH, self._signal),
+            await store.watch_children(BrokerNode.ROOT, self._signal),
+        ]
+        try:
+            await term.catch_up()
+            self.term = term
+            while True:
+                if not self._work:
+                    await Pause(self._arm)
+                event, reply = self._work.popleft()
+                if event is not None:
+                    reply(encode_answer(await term.perform(event)))
+                elif await seat.holder(store) != broker_id:
+                    raise seat.SeatLost("the seat was given to another")
+                else:
+                    await term.look_at_brokers()
+        finally:
+            for cancel in cancels:
+                cancel()
+
+    def _arm(self, resume: Resume, fail: Fail) -> None:
+        self._wake = resume
+
+    def _put(self, event: Event[Any] | None, reply: Reply) -> None:
+        self._work.append((event, reply))
+        if self._wake is not None:
+            wake, self._wake = self._wake, None
+            wake()
+
+    def _signal(self) -> None:
+        """Somebody came or went, or the seat changed: look, a moment later."""
+        self._deliver(2, lambda: self._put(None, lambda _: None))
+
+    def _resign(self) -> None:
+        self.term = None
+        self._wake = None
+        work, self._work = self._work, deque()
+        for _, reply in work:
+            reply(None)
+        self._wake_pulls()
+
+    def _publish(self, batch: ChangeBatch) -> None:
+        self._on_batch(batch)
+        self._wake_pulls()
+
+    def _wake_pulls(self) -> None:
+        pulls, self._pulls = self._pulls, []
+        for look in pulls:
+            look()

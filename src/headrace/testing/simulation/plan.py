@@ -1,0 +1,87 @@
+"""What a seed means: how large the cluster is, what is promised, and which things go wrong how often.
+
+Swarm testing: each seed draws a subset of the faults with rates of its own, for a run in which everything goes wrong at
+once hides what a run with two faults finds.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from headrace.testing.virtual_network import NetworkWeather
+
+
+class Fault(Enum):
+    """What can go wrong, beside the weather on the network."""
+
+    KILL = "kill"  # the process dies, what it wrote stays
+    POWER = "power"  # the machine dies, what was not synced goes
+    WIPE = "wipe"  # the process dies and comes back with an empty disk
+    PAUSE = "pause"  # the process stands still and does not know it
+    SPLIT = "split"  # two brokers do not hear each other, or only one of them
+    STORE = "store"  # a broker does not reach the coordination store
+    EXPIRE = "expire"  # the store ends a session although its owner lives
+    SEAT = "seat"  # the controller's seat is taken away
+    LAG = "lag"  # a follower fetches nothing for a while
+    CLOCK = "clock"  # a wall clock jumps
+    BOUNCE = "bounce"  # a broker is shut down in an orderly way and started again
+    PREFER = "prefer"  # preferred leaders are elected
+    MOVE = "move"  # a partition is reassigned
+    DELETE = "delete"  # records are deleted from the front
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run. Times are in virtual milliseconds."""
+
+    seed: int
+    steps: int
+    broker_count: int
+    replication_factor: int
+    partition_count: int
+    min_insync_replicas: int
+    syncs_every_append: bool
+    segment_bytes: int
+    faults: tuple[Fault, ...]
+    fault_interval_ms: int
+    outage_ms: int
+    weather: NetworkWeather
+    session_timeout_ms: int = 1_000
+    replica_lag_ms: int = 700
+
+    @property
+    def loses_unsynced(self) -> bool:
+        """Whether a disk may be lost: only if whatever is acknowledged is on another one as well."""
+        return self.syncs_every_append or self.min_insync_replicas > 1
+
+
+def draw_plan(seed: int, steps: int) -> Plan:
+    """The run that a seed stands for."""
+    chance = Random(seed)
+    broker_count = chance.choice((3, 3, 4))
+    replication_factor = 3 if chance.random() < 0.8 else 2
+    weather = NetworkWeather(
+        delay_ms=chance.choice((3, 10, 40)),
+        drop=chance.choice((0.0, 0.0, 0.01, 0.05)),
+        duplicate=chance.choice((0.0, 0.0, 0.02, 0.1)),
+        slow=chance.choice((0.0, 0.01, 0.05)),
+        slow_ms=chance.choice((300, 1_000, 4_000)),
+    )
+    kinds = list(Fault)
+    if broker_count == replication_factor:
+        kinds.remove(Fault.MOVE)
+    faults = tuple(chance.sample(kinds, chance.randint(1, 6)))
+    return Plan(
+        seed=seed,
+        steps=steps,
+        broker_count=broker_count,
+        replication_factor=replication_factor,
+        partition_count=chance.choice((1, 1, 2)),
+        min_insync_replicas=chance.choice((1, 2, 2)),
+        syncs_every_append=chance.random() < 0.25,
+        segment_bytes=chance.choice((400, 2_000, 100_000)),
+        faults=faults,
+        fault_interval_ms=chance.choice((60, 150, 400)),
+        outage_ms=chance.choice((200, 800, 2_500)),
+        weather=weather,
+    )

@@ -1,0 +1,68 @@
+"""What a broker hosts when its disk is full or gone: refused, tried again, and never made up."""
+
+from headrace.broker.partition_lookup import missing
+from headrace.errors import DiskFailed, DiskFull
+from headrace.ids import TopicPartition
+from headrace.wire.error_code import ErrorCode
+from tests.unit.broker.apis.one_broker import LOG_DIR, OneBroker, on_broker
+
+ORDERS = TopicPartition("orders", 0)
+
+
+@on_broker()
+async def test_a_topic_created_on_a_full_disk_is_hosted_once_there_is_room(
+    broker: OneBroker,
+) -> None:
+    broker.disk.capacity_bytes = broker.disk.used_bytes
+    await broker.topic("orders")
+    assert broker.partitions.get("orders", 0) is None
+    assert missing(broker.cluster, "orders", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.roles.settle_again()
+    assert broker.partitions.get("orders", 0) is None
+    broker.disk.capacity_bytes = None
+    broker.roles.settle_again()
+    partition = broker.partitions.get("orders", 0)
+    assert partition is not None
+    assert partition.is_leader
+
+
+@on_broker()
+async def test_a_full_disk_does_not_take_a_directory_offline(broker: OneBroker) -> None:
+    await broker.topic("orders")
+    broker.roles.take_offline(ORDERS, DiskFull("no room"))
+    assert broker.log_dirs.offline == {}
+    assert broker.partitions.get(*ORDERS) is not None
+
+
+@on_broker()
+async def test_a_failed_directory_takes_its_partitions_along(broker: OneBroker) -> None:
+    await broker.topic("orders", 2)
+    broker.roles.take_offline(ORDERS, DiskFailed("it burns"))
+    assert broker.log_dirs.offline == {LOG_DIR: "it burns"}
+    for index in (0, 1):
+        assert broker.partitions.get("orders", index) is None
+        assert missing(broker.cluster, "orders", index).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@on_broker()
+async def test_a_log_that_cannot_be_opened_is_not_replaced_by_an_empty_one(
+    broker: OneBroker,
+) -> None:
+    topic_id = await broker.topic("orders")
+    state = broker.cluster.state.topics["orders"].partitions[0]
+    broker.partitions.remove(ORDERS)
+    broker.log_dirs.online[0].logs.pop(ORDERS)
+    broker.log_dirs.broken[ORDERS] = "unreadable"
+    broker.roles._settle("orders", topic_id, 0, state)
+    assert broker.partitions.get(*ORDERS) is None
+    assert ORDERS in broker.log_dirs.broken
+
+
+@on_broker()
+async def test_a_topic_can_be_deleted_though_its_directory_is_gone(broker: OneBroker) -> None:
+    topic_id = await broker.topic("orders")
+    await broker.topic("others")
+    broker.disk.remove_tree(f"{LOG_DIR}/orders-0")
+    broker.roles._delete("orders", topic_id)
+    assert broker.partitions.get(*ORDERS) is None
+    assert list(broker.log_dirs.offline) == [LOG_DIR]

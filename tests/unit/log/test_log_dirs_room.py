@@ -1,0 +1,51 @@
+"""New logs go where there is room, and what could not be finished leaves nothing behind."""
+
+from uuid import UUID
+
+import pytest
+
+from headrace.errors import DiskFull
+from headrace.ids import TopicPartition
+from headrace.log.log_config import LogConfig
+from headrace.log.log_dirs import LogDirs
+from headrace.testing.memory_disk import MemoryDisk
+
+NOW_MS = 1_700_000_000_000
+TOPIC_ID = UUID(int=0x1234)
+NEW = TopicPartition("new", 0)
+
+
+class FullInOne(MemoryDisk):
+    """Nothing can be written below /one once `is_full`."""
+
+    is_full = False
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        if self.is_full and path.startswith("/one/"):
+            raise DiskFull(f"{path}: no room")
+        super().replace(path, data, durable=durable)
+
+
+def open_dirs(disk: MemoryDisk, paths: list[str]) -> LogDirs:
+    dirs = LogDirs(disk, paths, config_for=lambda _: LogConfig(), new_id=lambda: UUID(int=7))
+    dirs.open(NOW_MS)
+    return dirs
+
+
+def test_a_full_directory_is_passed_over() -> None:
+    disk = FullInOne()
+    dirs = open_dirs(disk, ["/one", "/two"])
+    disk.is_full = True
+    assert dirs.create(NEW, TOPIC_ID, now_ms=NOW_MS).directory == "/two/new-0"
+    assert not disk.exists("/one/new-0")
+
+
+def test_without_any_room_the_failure_says_so() -> None:
+    disk = FullInOne()
+    dirs = open_dirs(disk, ["/one"])
+    disk.is_full = True
+    with pytest.raises(DiskFull):
+        dirs.create(NEW, TOPIC_ID, now_ms=NOW_MS)
+    assert list(dirs) == []
+    disk.is_full = False
+    assert dirs.create(NEW, TOPIC_ID, now_ms=NOW_MS).directory == "/one/new-0"
