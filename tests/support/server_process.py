@@ -9,7 +9,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 METADATA_OF_NO_TOPIC = struct.pack(
@@ -37,8 +37,20 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(
-        self, command: Sequence[str | Path], *, port: int, ready_s: float, env: Mapping[str, str]
+        self,
+        command: Sequence[str | Path],
+        *,
+        port: int,
+        ready_s: float,
+        env: Mapping[str, str],
+        serves: Callable[[int], bool] | None = None,
     ) -> None:
+        """Start, and wait until it serves on its port: Kafka's protocol, unless `serves` asks in another way."""
+        self.launch(command, env)
+        self.wait_until_ready(port, ready_s, serves or serves_kafka)
+
+    def launch(self, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
+        """Start without waiting."""
         if self.is_running():
             raise ServerFailed("already running")
         with self.log_path.open("ab") as log:
@@ -50,8 +62,11 @@ class ServerProcess:
                 env=dict(env),
                 start_new_session=True,
             )
+
+    def wait_until_ready(self, port: int, ready_s: float, serves: Callable[[int], bool]) -> None:
+        """Wait until it serves; one that ends before that, or takes too long, is killed and tells why."""
         deadline = time.monotonic() + ready_s
-        while not serves_kafka(port):
+        while not serves(port):
             assert self._process is not None
             ended = self._process.poll()
             if ended is not None or time.monotonic() > deadline:
@@ -78,6 +93,15 @@ class ServerProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def pause(self) -> None:
+        """Stop it in the middle of whatever it does; `resume` lets it go on as if nothing had happened."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None, "not started"
+        self._process.send_signal(signal.SIGCONT)
 
     def log_tail(self, characters: int = 4000) -> str:
         return (

@@ -258,6 +258,7 @@ class Broker:
 def store_for(settings: BrokerSettings) -> Store:
     """ZooKeeper where there is one, else a file of this broker's own."""
     if settings.zookeeper_connect is None:
+        OsDisk().make_directory(settings.log_dirs[0])
         return EmbeddedStore(Path(settings.log_dirs[0]) / STORE_FILE)
     return ZooKeeperStore(
         settings.zookeeper_connect,

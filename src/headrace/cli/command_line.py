@@ -54,6 +54,11 @@ class ToolParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        if unknown != message.split(" ", maxsplit=1)[0] and unknown.startswith("--"):
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            hint = nearest(unknown.partition("=")[0], known)
+            raise UsageError(f"{unknown[2:]} is not a recognized option{hint and '; ' + hint}")
         raise UsageError(message)
 
     def value(self, name: str, help_text: str, **more: Any) -> None:

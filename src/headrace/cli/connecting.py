@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.cli.command_line import Failure, ToolParser, UsageError, require_option
+from headrace.cli.command_line import Failure, ToolParser, UsageError, nearest, require_option, tell
 
 if TYPE_CHECKING:
     from headrace.client.admin.admin import Admin
 
 DEFAULT_TIMEOUT_S = 30.0
+CREATION_S = 1.0  # how long a topic that brokers create when asked for may take
 _PLAINTEXT = "PLAINTEXT"
 
 
-def add_connection_options(parser: ToolParser, *, old_config: str | None = None) -> None:
-    """`--bootstrap-server` and `--command-config`, with the names they once had."""
+def add_connection_options(parser: ToolParser, *, old_names: Sequence[str] = ()) -> None:
+    """`--bootstrap-server` with the names it once had, and `--command-config`."""
     parser.value(
         "bootstrap-server",
         "the brokers to connect to first: host:port[,host:port…] (required)",
         metavar="SERVERS",
     )
-    parser.hidden("broker-list", dest="bootstrap_server")
+    parser.hidden(*old_names, dest="bootstrap_server")
     parser.value("command-config", "a properties file with settings of the client", metavar="FILE")
-    if old_config is not None:
-        parser.hidden(old_config, dest="command_config")
 
 
 def open_admin(options: argparse.Namespace, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Admin:
@@ -48,6 +49,39 @@ def open_admin(options: argparse.Namespace, *, timeout_s: float = DEFAULT_TIMEOU
         )
     except ValueError as wrong:
         raise UsageError(f"--bootstrap-server: {wrong}") from wrong
+
+
+def check_reachable(bootstrap_servers: str, settings: Mapping[str, str], topic: str | None) -> None:
+    """Say at once, and in our words, that nobody is there, or that the topic is not.
+
+    Where brokers create topics, asking creates it, as Kafka's own clients do. Nothing is asked where security has to
+    be agreed on first.
+    """
+    if settings.get("security.protocol", _PLAINTEXT).upper() != _PLAINTEXT:
+        return
+    from headrace.client.admin.admin import Admin
+
+    try:
+        with Admin(bootstrap_servers) as admin:
+            if topic is None:
+                admin.cluster()
+            else:
+                _tell_if_missing(admin, topic)
+    except ValueError as wrong:
+        raise UsageError(f"--bootstrap-server: {wrong}") from wrong
+
+
+def _tell_if_missing(admin: Admin, topic: str) -> None:
+    from headrace.wire.error_code import ErrorCode
+
+    deadline = time.monotonic() + CREATION_S
+    while time.monotonic() < deadline:
+        [found] = admin.metadata([topic], create_missing=True).topics
+        if found.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return
+        time.sleep(CREATION_S / 10)
+    hint = nearest(topic, [each.name or "" for each in admin.metadata(None).topics])
+    tell(f"WARN The topic '{topic}' does not exist" + (f"; {hint}" if hint else ""))
 
 
 def _seconds(settings: dict[str, str], name: str, otherwise: float) -> float:

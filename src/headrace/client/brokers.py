@@ -6,10 +6,10 @@ topics nor groups, and it repeats no request: whoever asked knows whether that i
 
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from headrace.client.connection import Connection
-from headrace.client.exchange import Disconnected
+from headrace.client.exchange import Disconnected, R, VersionRanges
+from headrace.wire.message import Request
 
 DEFAULT_PORT = 9092
 PATIENCE_S = 3.0  # a broker that is just starting gets this long before it counts as unreachable
@@ -24,6 +24,19 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Link(Protocol):
+    """What is needed of a connection."""
+
+    def send(self, request: Request[R], version: int | None = None) -> R: ...
+
+    def negotiate(self) -> VersionRanges: ...
+
+    def close(self) -> None: ...
+
+
+L = TypeVar("L", bound=Link)
 
 
 class Unreachable(Disconnected):
@@ -53,21 +66,21 @@ def parse_addresses(bootstrap_servers: str) -> list[Address]:
     return addresses
 
 
-class Brokers:
+class Brokers(Generic[L]):
     """Who can be asked."""
 
     def __init__(
         self,
         bootstrap: Iterable[Address],
         *,
-        connect: Callable[[Address], Connection],
+        connect: Callable[[Address], L],
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._connect = connect
         self._patience_s = patience_s
         self._addresses: dict[int, Address] = {}
-        self._open: dict[Address, Connection] = {}
+        self._open: dict[Address, L] = {}
 
     def learn(self, addresses: dict[int, Address]) -> None:
         """Where the brokers of the cluster live, as metadata said last."""
@@ -76,7 +89,7 @@ class Brokers:
     def address_of(self, broker_id: int) -> Address | None:
         return self._addresses.get(broker_id)
 
-    def any(self) -> Connection:
+    def any(self) -> L:
         """A connection to some broker: one that is open, else the first that answers."""
         for connection in self._open.values():
             return connection
@@ -87,25 +100,25 @@ class Brokers:
                 try:
                     return self._to(address)
                 except Disconnected as refused:
-                    reasons.append(str(refused.__cause__ or refused))
+                    reasons.append(_reason(refused))
             if time.monotonic() >= deadline:
                 raise Unreachable(self._bootstrap, reasons[-1])
             time.sleep(RETRY_AFTER_S)
 
-    def to(self, broker_id: int) -> Connection:
+    def to(self, broker_id: int) -> L:
         """A connection to this broker. Raises Disconnected where it cannot be reached or is not known."""
         address = self._addresses.get(broker_id)
         if address is None:
             raise Disconnected(f"broker {broker_id} is not known to the cluster")
         return self._to(address)
 
-    def _to(self, address: Address) -> Connection:
+    def _to(self, address: Address) -> L:
         connection = self._open.get(address)
         if connection is None:
             connection = self._open[address] = self._connect(address)
         return connection
 
-    def drop(self, connection: Connection) -> None:
+    def drop(self, connection: L) -> None:
         """Forget a connection that broke."""
         connection.close()
         for address, known in list(self._open.items()):
@@ -116,3 +129,8 @@ class Brokers:
         for connection in self._open.values():
             connection.close()
         self._open.clear()
+
+
+def _reason(refused: Disconnected) -> str:
+    cause = refused.__cause__
+    return (isinstance(cause, OSError) and cause.strerror) or str(cause or refused)

@@ -72,13 +72,21 @@ class Connection:
 
     def send(self, request: Request[R], version: int | None = None) -> R:
         """Sends a request and waits for its answer; without a version, in the highest both know."""
+        self.begin(request, version)
+        return cast(R, self.finish())
+
+    def begin(self, request: Request[R], version: int | None = None) -> None:
+        """Sends a request; `finish` waits for its answer. Nothing else may be sent in between."""
         if version is None:
             version = highest_common_version(request, self.negotiate())
         self._send(b"".join(self._exchange.ask(request, version)))
+
+    def finish(self) -> Response:
+        """The answer to the request that was begun."""
         answers: list[Response] = []
         while not answers:
             answers = self._feed(self._receive())
-        return cast(R, answers[0])
+        return answers[0]
 
     def tell(self, request: Request[R], version: int) -> None:
         """Sends a request that is not answered: Produce with acks=0."""

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from headrace.client.admin.refusal import Refusal, Refused, refusal_of, require
-from headrace.client.brokers import Address, Brokers, Unreachable, parse_addresses
+from headrace.client.brokers import Address, Brokers, Link, Unreachable, parse_addresses
 from headrace.client.connection import Connection
 from headrace.client.exchange import Disconnected, R, VersionRanges, highest_common_version
 from headrace.ids import TopicPartition
@@ -26,8 +26,6 @@ from headrace.wire.messages.metadata import (
 )
 
 T = TypeVar("T")
-
-RETRY_AFTER_S = 0.1
 
 # The same question may be answered in a moment, perhaps by another broker.
 MOVING = frozenset(
@@ -75,14 +73,19 @@ class Admin:
         bootstrap_servers: str,
         *,
         timeout_s: float = 30.0,
+        retry_after_s: float = 0.1,
         client_id: str = "headrace-admin",
+        connect: Callable[[Address], Link] | None = None,
     ) -> None:
         self.timeout_s = timeout_s
+        self._retry_after_s = retry_after_s
 
-        def connect(address: Address) -> Connection:
+        def open_connection(address: Address) -> Link:
             return Connection(address.host, address.port, client_id=client_id, timeout_s=timeout_s)
 
-        self._brokers = Brokers(parse_addresses(bootstrap_servers), connect=connect)
+        self._brokers = Brokers(
+            parse_addresses(bootstrap_servers), connect=connect or open_connection
+        )
         self._cluster: Cluster | None = None
 
     @property
@@ -149,10 +152,12 @@ class Admin:
         assert self._cluster is not None
         return self._cluster
 
-    def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        """Metadata of these topics, of all with None. Creates none."""
+    def metadata(
+        self, topics: Iterable[str] | None, *, create_missing: bool = False
+    ) -> MetadataResponse:
+        """Metadata of these topics, of all with None. Brokers may create missing ones if they are asked to."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create_missing)
         answer = self.ask_any(request)
         nodes = {
             each.node_id: Node(
@@ -179,9 +184,9 @@ class Admin:
             except (Disconnected, Refused) as failed:
                 if isinstance(failed, Refused) and failed.code not in MOVING:
                     raise
-                if time.monotonic() + RETRY_AFTER_S >= deadline:
+                if time.monotonic() + self._retry_after_s >= deadline:
                     raise
-            time.sleep(RETRY_AFTER_S)
+            time.sleep(self._retry_after_s)
             self._cluster = None
 
     def ask_leaders(
@@ -201,10 +206,10 @@ class Admin:
                     results |= ask(leader, mine)
             results |= {each: why for each, why in leaders.items() if isinstance(why, Refusal)}
             pending = [each for each in pending if _is_moving(results.get(each))]
-            if time.monotonic() + RETRY_AFTER_S >= deadline:
+            if time.monotonic() + self._retry_after_s >= deadline:
                 break
             if pending:
-                time.sleep(RETRY_AFTER_S)
+                time.sleep(self._retry_after_s)
         return results
 
     def _leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | Refusal]:
@@ -229,7 +234,7 @@ class Admin:
                 leaders[each] = leader_id if leader_id in alive else none_now
         return leaders
 
-    def _send(self, connection: Connection, request: Request[R], at_most: int | None) -> R:
+    def _send(self, connection: Link, request: Request[R], at_most: int | None) -> R:
         try:
             version = highest_common_version(request, connection.negotiate())
             return connection.send(request, version if at_most is None else min(version, at_most))
