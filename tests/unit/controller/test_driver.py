@@ -8,15 +8,15 @@ from uuid import UUID
 
 import pytest
 
+from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState, follow
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
-from headrace.controller.brokers import ShutdownWanted
-from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.leaders import ElectLeaders
+from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.seat import batches
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import ConfigKind
@@ -123,9 +123,7 @@ def test_a_single_broker_is_its_own_controller() -> None:
             endpoint = broker.state.brokers[0].endpoint("PLAINTEXT")
             assert endpoint is not None
             assert (endpoint.host, endpoint.port) == ("::1", 9092)
-            await driver.ask(
-                CreatePartitions(topics=(MorePartitions(name="t", count=4),))
-            )
+            await driver.ask(CreatePartitions(topics=(MorePartitions(name="t", count=4),)))
             edit = ConfigEdit(key="unclean.leader.election.enable", value="true")
             wish = ConfigWish(kind=ConfigKind.TOPIC, name="t", edits=(edit,))
             await driver.ask(AlterConfigs(wishes=(wish,)))
