@@ -20,6 +20,7 @@ _logger = logging.getLogger(__name__)
 
 _MAX_QUEUED_FRAMES: Final = 64
 _WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
+_MAX_PIECES: Final = 1024  # in one write; with more than a million uvloop fails
 
 Answer: TypeAlias = list[Piece] | None
 """Pieces of a whole frame, or None for a request that is not answered (acks=0)."""
@@ -168,14 +169,18 @@ class Connection(asyncio.BufferedProtocol):
                     answered_bytes += len(frame)
             else:
                 self._wait_for(answer, len(frame))
-        if ready and self._transport is not None:
-            self._transport.writelines(ready)
+        if ready:
+            self._send(ready)
         if answered_bytes:
             self._owner.budget.give_back(answered_bytes)
         if broken is not None:
             self.close(str(broken))
         else:
             self._balance_reading()
+
+    def _send(self, pieces: list[Piece]) -> None:
+        if self._transport is not None:
+            self._transport.writelines(pieces if len(pieces) <= _MAX_PIECES else [b"".join(pieces)])
 
     def _park(self, frame_bytes: int, answer: list[Piece]) -> None:
         slot = _Slot(frame_bytes)
@@ -219,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
             ready += done.answer or ()
             answered_bytes += done.frame_bytes
         if ready and not self._is_closing:
-            self._transport.writelines(ready)
+            self._send(ready)
         self._owner.budget.give_back(answered_bytes)
         self._balance_reading()
 

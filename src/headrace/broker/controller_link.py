@@ -2,7 +2,8 @@
 
 Where this broker holds the seat, both are calls. Elsewhere they are requests over one connection each, to the address
 that the holder of the seat registered. A change is applied once and in order: the stream of each controller starts with a
-snapshot, and batches of an older controller are dropped.
+snapshot, and batches of an older controller are dropped. When the seat changes hands, nobody waits any longer for the one
+who held it: it may stand still without its connections being lost.
 """
 
 import asyncio
@@ -12,12 +13,12 @@ from typing import Final, TypeVar
 
 from headrace.client.async_connection import AsyncConnection, connect
 from headrace.client.exchange import Disconnected
-from headrace.controller.changes import ChangeBatch, decode
+from headrace.controller.changes import ChangeBatch, ChangeGate, decode
 from headrace.controller.core import Event
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.controller.questions import decode_answer, encode_event
 from headrace.controller.seat import holder
-from headrace.coordination.nodes import BrokerNode
+from headrace.coordination.nodes import BrokerNode, ControllerNode
 from headrace.coordination.store import Store, StoreFailed
 from headrace.errors import MalformedMessage
 from headrace.wire.error_code import ErrorCode
@@ -29,6 +30,7 @@ A = TypeVar("A")
 
 _PULL_WAIT_MS: Final = 2_000
 _PULL_TIMEOUT_S: Final = 6.0
+_ASK_TIMEOUT_S: Final = 30.0
 _RETRY_S: Final = 0.1
 _ASK_ATTEMPTS: Final = 30
 _GONE: Final = (Disconnected, NotController, OSError, StoreFailed, TimeoutError)
@@ -46,6 +48,8 @@ class ControllerLink:
         self._listener_name = listener_name
         self._asking: AsyncConnection | None = None
         self._asking_id = -1
+        self._pulling: AsyncConnection | None = None
+        self._pulling_id = -1
 
     # ---- questions
 
@@ -67,7 +71,8 @@ class ControllerLink:
     async def _ask_elsewhere(self, event: Event[A]) -> A:
         connection = await self._asking_connection()
         kind, data = encode_event(event)
-        response = await connection.send(AskControllerRequest(kind=kind, event=data), 0)
+        async with asyncio.timeout(_ASK_TIMEOUT_S):
+            response = await connection.send(AskControllerRequest(kind=kind, event=data), 0)
         if response.error_code == ErrorCode.NOT_CONTROLLER:
             raise NotController(response.controller_id)
         if response.error_code:
@@ -109,28 +114,45 @@ class ControllerLink:
 
     async def follow(self, apply: Callable[[ChangeBatch], None]) -> None:
         """Feed `apply` with the changes of whoever is controller; until cancelled."""
-        newest_epoch = -1
+        gate = ChangeGate()
 
         def apply_once(batch: ChangeBatch) -> None:
-            nonlocal newest_epoch
-            if batch.controller_epoch >= newest_epoch:
-                newest_epoch = batch.controller_epoch
+            if gate.admits(batch):
                 apply(batch)
 
         self._driver.listen(apply_once)
-        while True:
-            if not self._driver.is_active:
-                try:
-                    await self._pull(apply_once)
-                except _GONE as error:
-                    _logger.debug("no changes from the controller: %s", error)
-                except MalformedMessage as error:
-                    _logger.error("the controller's changes cannot be read: %s", error)
-            await asyncio.sleep(_RETRY_S)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch_seat())
+            while True:
+                if not self._driver.is_active:
+                    try:
+                        await self._pull(apply_once)
+                    except _GONE as error:
+                        _logger.debug("no changes from the controller: %s", error)
+                    except MalformedMessage as error:
+                        _logger.error("the controller's changes cannot be read: %s", error)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _watch_seat(self) -> None:
+        changed = asyncio.Event()
+        cancel = await self._store.watch_node(ControllerNode.PATH, changed.set)
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                controller_id = await holder(self._store)
+                if self._asking is not None and self._asking_id != controller_id:
+                    self._asking.abort()
+                if self._pulling is not None and self._pulling_id != controller_id:
+                    self._pulling.abort()
+        finally:
+            cancel()
+            if self._asking is not None:
+                self._asking.abort()
 
     async def _pull(self, apply: Callable[[ChangeBatch], None]) -> None:
-        controller_id = await holder(self._store)
-        connection = await self._connect(controller_id)
+        self._pulling_id = await holder(self._store)
+        connection = self._pulling = await self._connect(self._pulling_id)
         epoch, offset = -1, 0
         try:
             while not self._driver.is_active:
@@ -146,4 +168,5 @@ class ControllerLink:
                 if batch.changes or batch.is_snapshot:
                     apply(batch)
         finally:
+            self._pulling = None
             await connection.close()

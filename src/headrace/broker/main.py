@@ -156,11 +156,15 @@ class Broker:
         takeover_ms = (
             0 if settings.zookeeper_connect is None else settings.zookeeper_session_timeout_ms
         )
+        store.on_session(self._on_session)
         self._registration = BrokerRegistration(
-            store, settings.node_id, node, takeover_timeout_ms=takeover_ms
+            store,
+            settings.node_id,
+            node,
+            takeover_timeout_ms=takeover_ms,
+            on_epoch=lambda _: parts.roles.registered(),
         )
         await self._registration.register()
-        store.on_session(self._on_session)
         for listener in parts.listeners:
             await listener.serve()
         jobs = [
@@ -181,14 +185,15 @@ class Broker:
         """Take in the controller's changes; the first picture with this broker in it makes it ready."""
         assert self.parts is not None
         self.parts.roles.apply(batch)
-        if self._settings.node_id in self.parts.cluster.state.brokers:
+        if self.parts.roles.is_registered:
             self._has_picture.set()
 
     def _on_session(self, state: SessionState) -> None:
         """A leader whose session may be over must stop in time: another may be elected by then."""
-        if state in (SessionState.OVERDUE, SessionState.LOST) and self.parts is not None:
-            _logger.warning("the session with the coordination store is %s", state.name)
-            self.parts.roles.resign_all()
+        assert self.parts is not None
+        if state is not SessionState.CONNECTED:
+            _logger.warning("the session with the coordination store is %s", state.name.lower())
+        self.parts.roles.session_changed(state)
 
     def _broker_node(self, previous_broker_epoch: int) -> BrokerNode:
         settings = self._settings
@@ -226,6 +231,9 @@ class Broker:
     async def _hand_over(self, parts: Parts) -> None:
         """Give leaderships to others first, so that nobody waits for a broker that is gone."""
         if not self._settings.controlled_shutdown_enable or len(parts.cluster.state.brokers) < 2:
+            return
+        if not parts.roles.may_lead:
+            _logger.warning("stopping without handing over: the coordination store is out of reach")
             return
         assert self._registration is not None
         epoch = self._registration.epoch

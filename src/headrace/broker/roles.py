@@ -1,7 +1,8 @@
 """Makes the hosted partitions what the cluster says they are: creates, leads, resigns, reconfigures, deletes.
 
 Fed with the controller's changes, in order, before the request behind them is answered. Applying a change twice does
-nothing the second time. A partition's new epoch counts only once its log knows it.
+nothing the second time. A partition's new epoch counts only once its log knows it. A picture in which this incarnation of the
+broker is not yet registered is about another one: nothing is led, deleted or set aside because of it.
 """
 
 import logging
@@ -27,6 +28,7 @@ from headrace.controller.changes import (
 )
 from headrace.controller.values import ALL_BROKERS, ConfigKind
 from headrace.controller.values import Partition as PartitionState
+from headrace.coordination.store import SessionState
 from headrace.coordinator.group.groups import Groups
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.ids import TopicPartition
@@ -70,9 +72,13 @@ class Roles:
         live_settings: LiveSettings,
         traffic: Traffic,
         clock: Clock,
+        broker_epoch: Callable[[], int],
         on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None],
     ) -> None:
-        """`on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove."""
+        """`broker_epoch` is that of the present registration.
+
+        `on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove.
+        """
         self._cluster = cluster
         self._partitions = partitions
         self._log_dirs = log_dirs
@@ -81,18 +87,40 @@ class Roles:
         self._live_settings = live_settings
         self._traffic = traffic
         self._clock = clock
+        self._broker_epoch = broker_epoch
         self._on_topics_deleted = on_topics_deleted
+        self._void_epoch = -1  # of a registration that went with its session
+        self._is_suspended = False
+        self._is_behind = False  # changes were left out that a whole picture must make up for
         self._without_room: dict[TopicPartition, bool] = {}  # → whether it is new
         live_settings.listen(self._on_settings)
 
     def apply(self, batch: ChangeBatch) -> None:
         """Take in what the controller published."""
         self._cluster.apply(batch)
-        if batch.is_snapshot:
-            self._reconcile()
+        if batch.is_snapshot or self._is_behind or not self.is_registered:
+            self._is_behind = True
+            self.registered()
         else:
             for change in batch.changes:
                 self._apply(change)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the controller's picture knows this very incarnation of the broker."""
+        us = self._cluster.state.brokers.get(self._cluster.broker_id)
+        return us is not None and us.epoch == self._broker_epoch() != self._void_epoch
+
+    @property
+    def may_lead(self) -> bool:
+        """Whether what the picture gives this broker to lead is its to lead now."""
+        return self.is_registered and not self._is_suspended
+
+    def registered(self) -> None:
+        """There is a new registration; the controller's picture may know it before we do."""
+        if self._is_behind and self.is_registered:
+            self._is_behind = False
+            self._reconcile()
 
     def _apply(self, change: Change) -> None:
         match change:
@@ -184,18 +212,16 @@ class Roles:
 
     def _give_role(self, partition: Partition, state: PartitionState) -> None:
         broker_id = self._cluster.broker_id
-        topic, index = partition.topic_partition
         if state.leader_epoch < partition.leader_epoch:
             return
         now_ms = self._clock()
         if state.leader_epoch == partition.leader_epoch:
             partition.isr_decided(state, now_ms=now_ms)
         elif state.leader == broker_id:
-            self._followers.leave(partition)
-            partition.become_leader(broker_id, state, now_ms=now_ms)
-            if topic == OFFSETS_TOPIC:
-                codec = self._live_settings.current.offsets_topic_compression_codec
-                self._groups.elected(index, PartitionShardLog(partition, codec=codec))
+            if not self._is_suspended:
+                self._followers.leave(partition)
+                partition.become_leader(broker_id, state, now_ms=now_ms)
+                self._coordinate(partition)
         else:
             self._resign(partition)
             partition.become_follower(state.leader, state.leader_epoch)
@@ -237,18 +263,50 @@ class Roles:
         directory = self._log_dirs.directory_of(topic_partition)
         return 0 if directory is None else directory.high_watermarks.get(topic_partition, 0)
 
-    def resign_all(self) -> None:
-        """The right to lead may be lost: act on none of it until the controller says so anew."""
+    # ---- the right to lead
+
+    def session_changed(self, state: SessionState) -> None:
+        """It hangs on the session with the store: another may be elected when that is over."""
+        if state is SessionState.OVERDUE:
+            self._is_suspended = True
+            for partition in self._partitions:
+                if partition.is_leader:
+                    partition.suspend()
+                    self._stop_coordinating(partition)
+        elif state is SessionState.LOST:
+            # Only a picture with the next registration in it can say what is ours.
+            self._void_epoch = self._broker_epoch()
+            self._is_suspended = False
+            for partition in self._partitions:
+                if partition.is_leader:
+                    self._stop_coordinating(partition)
+                partition.resign()
+        elif state is SessionState.CONNECTED and self._is_suspended:
+            self._is_suspended = False
+            self._resume_all()
+
+    def _resume_all(self) -> None:
         for partition in self._partitions:
-            if partition.is_leader:
-                self._resign(partition)
+            if partition.resume(now_ms=self._clock()):
+                self._coordinate(partition)
+        if self.is_registered:
+            self._reconcile()
+
+    def _coordinate(self, partition: Partition) -> None:
+        topic, index = partition.topic_partition
+        if topic == OFFSETS_TOPIC:
+            codec = self._live_settings.current.offsets_topic_compression_codec
+            self._groups.elected(index, PartitionShardLog(partition, codec=codec))
+
+    def _stop_coordinating(self, partition: Partition) -> None:
+        topic, index = partition.topic_partition
+        if topic == OFFSETS_TOPIC:
+            self._groups.resigned(index)
 
     def _resign(self, partition: Partition) -> None:
         partition.resign()
         self._followers.leave(partition)
-        topic, index = partition.topic_partition
-        if topic == OFFSETS_TOPIC:
-            self._groups.resigned(index)
+        self._stop_coordinating(partition)
 
     def _drop(self, topic_partition: TopicPartition) -> Partition | None:
         partition = self._partitions.remove(topic_partition)

@@ -127,6 +127,7 @@ class Parts:
             live_settings=self.live_settings,
             traffic=self.traffic,
             clock=given.clock,
+            broker_epoch=given.broker_epoch,
             on_topics_deleted=given.on_topics_deleted,
         )
 

@@ -72,7 +72,7 @@ class LogDirs:
         """Lock the directories and open every log in them. DiskFailed only if no directory can be used."""
         for path in self._paths:
             try:
-                self._disk.make_directory(path)
+                self._make_directory(path)
                 directory = LogDir(path, self._disk.lock(f"{path}/{LOCK_FILE}"))
                 self._online[path] = directory
                 self._open_directory(directory, now_ms)
@@ -80,6 +80,18 @@ class LogDirs:
                 self.take_offline(path, str(error))
         if not self._online:
             raise DiskFailed("no usable log directory: " + "; ".join(self.offline.values()))
+
+    def _make_directory(self, path: str) -> None:
+        """A new directory's name must be durable before anything in it can be."""
+        parents: list[str] = []
+        missing = path.rstrip("/")
+        while missing and not self._disk.exists(missing):
+            head, slash, _ = missing.rpartition("/")
+            parents.append(head or slash or ".")
+            missing = head
+        self._disk.make_directory(path)
+        for parent in parents:
+            self._disk.sync_directory(parent)
 
     def _open_directory(self, directory: LogDir, now_ms: int) -> None:
         path = directory.path

@@ -12,6 +12,9 @@ from headrace.wire.schema import FIXED, FieldSchema, fields_at, holds_records, s
 from headrace.wire.source import SHORT, Source
 
 MAX_STRING_BYTES = 0x7FFF
+# Of all arrays of one request. An element of a byte or two becomes an object, and its answer another, of hundreds: a
+# frame within the limit on its size must not become gigabytes, nor seconds of work in which nobody else is served.
+MAX_ELEMENTS = 250_000
 
 
 class DecoderSource:
@@ -29,6 +32,9 @@ class DecoderSource:
             # Slices of bytes are cheaper than slices of views, but copy: right unless there are records.
             line(f"buf = {'memoryview' if holds_records(cls) else 'bytes'}(buf)")
             line("end = len(buf)")
+            self._is_request = hasattr(cls, "RESPONSE")
+            if self._is_request:
+                line(f"left = {MAX_ELEMENTS}")
             line("try:")
             with self.source.block():
                 root = self._struct(cls)
@@ -179,10 +185,12 @@ class DecoderSource:
         length, is_null = self._length(plain=("i", 4))
         size = max(1, smallest_size(field, self.version, flexible=self.flexible))
         too_long = f"{length} * {size} > end - p"
+        if self._is_request:
+            too_long += f" or (left := left - {length}) < 0"
         if not field.is_nullable:
             line(f"if {is_null} or {too_long}:")
             line(
-                f"    raise Malformed('the array {field.name} is null or longer than its message')"
+                f"    raise Malformed('the array {field.name} is null, too long or longer than its message')"
             )
             self._elements(field, length, target)
             return

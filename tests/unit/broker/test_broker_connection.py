@@ -15,6 +15,7 @@ class NotedTransport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.sent = b""
+        self.most_pieces = 0
         self.reading = "on"
         self.end = "open"
 
@@ -26,6 +27,7 @@ class NotedTransport(asyncio.Transport):
 
     def writelines(self, list_of_data: Any) -> None:
         assert self.end == "open"
+        self.most_pieces = max(self.most_pieces, len(list_of_data))
         self.sent += b"".join(list_of_data)
 
     def pause_reading(self) -> None:
@@ -51,6 +53,7 @@ class Owner:
         self.receive_area = memoryview(bytearray(4096))
         self.budget = MemoryBudget(budget_bytes)
         self.handled: list[bytes] = []
+        self.pieces = 1
         self.dispatch: Dispatch = self._dispatch
         self._later: list[asyncio.Future[Answer]] = []
 
@@ -65,7 +68,7 @@ class Owner:
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             self._later.append(future)
             return future if command == b"later" else self._wait(future)
-        return [command]
+        return [command] * self.pieces
 
     async def _wait(self, future: "asyncio.Future[Answer]") -> Answer:
         return await future
@@ -220,5 +223,18 @@ def test_a_queue_that_was_full_goes_on_when_memory_is_free_again() -> None:
         other.connection.connection_lost(None)
         assert link.transport.reading == "on"
         assert owner.budget.used_bytes == 0
+
+    run(story())
+
+
+def test_an_answer_in_very_many_pieces_is_joined_before_it_is_sent() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        link.frames(*[b"answer"] * 60)
+        owner.pieces = 5000
+        link.frames(*[b"answer"] * 2)
+        assert link.transport.sent == b"answer" * (60 + 2 * 5000)
+        assert link.transport.most_pieces == 60
 
     run(story())

@@ -137,6 +137,7 @@ class OneBroker:
             live_settings=self.live_settings,
             traffic=Traffic(),
             clock=lambda: NOW_MS,
+            broker_epoch=lambda: self.broker_epoch,
             on_topics_deleted=lambda topics, paths: None,
         )
         self.controller.listen(self.roles.apply)
