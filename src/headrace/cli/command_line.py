@@ -5,6 +5,7 @@ what happened, why, what to do. Nothing here knows what a tool does.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn
@@ -83,7 +84,11 @@ def run_tool(
         _tell_mistake(parser, parser.description or "")
         return FAILED
     try:
-        return work(parser.parse_args(arguments))
+        code = work(parser.parse_args(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+        return OK
     except UsageError as mistake:
         _tell_mistake(parser, str(mistake))
     except Failure as failure:
@@ -92,7 +97,14 @@ def run_tool(
         tell_failure(parser.tool, explained(error))
     except SystemExit as ended:  # argparse, after --help and --version
         return int(ended.code or 0)
+    else:
+        return code
     return FAILED
+
+
+def abandon_stdout() -> None:
+    """Whoever read our output has gone. Python flushes it once more at its end, and would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell_mistake(parser: ToolParser, mistake: str) -> None:

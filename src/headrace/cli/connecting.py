@@ -28,6 +28,22 @@ def add_connection_options(parser: ToolParser, *, old_names: Sequence[str] = ())
     parser.value("command-config", "a properties file with settings of the client", metavar="FILE")
 
 
+def add_zookeeper_option(parser: ToolParser) -> None:
+    """`--zookeeper`, which tools had before they asked brokers."""
+    parser.hidden("zookeeper")
+
+
+def ask_zookeeper(options: argparse.Namespace) -> None:
+    """Where only a ZooKeeper is named, let it name the brokers."""
+    if options.zookeeper is None:
+        return
+    if options.bootstrap_server is not None:
+        raise UsageError("Only one of --bootstrap-server or --zookeeper must be specified")
+    from headrace.cli.zookeeper_lookup import brokers_of
+
+    options.bootstrap_server = brokers_of(options.zookeeper)
+
+
 def open_admin(options: argparse.Namespace, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Admin:
     """A client for administration. Close it."""
     require_option(options, "bootstrap-server")

@@ -21,6 +21,12 @@ TOOLS: Final = {
     "dump-log": "print segment and index files",
     "broker-api-versions": "print the API versions that brokers offer",
     "cluster": "print the id and the endpoints of a cluster",
+    "producer-perf-test": "measure how fast records are written",
+    "consumer-perf-test": "measure how fast records are read",
+    "verifiable-producer": "write numbers and print what became of each",
+    "verifiable-consumer": "read in a group and print every event",
+    "pipeline": "write, check, run and stop data pipelines on Spark",
+    "sql": "query stored records with SQL",
     "demo": "show what Headrace does, end to end",
 }
 
@@ -45,8 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
-    tool = import_module(f"headrace.cli.{name.replace('-', '_')}")
     try:
+        tool = import_module(f"headrace.cli.{name.replace('-', '_')}")
         code: int = tool.run(words[1:])
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -17,7 +17,12 @@ from headrace.cli.command_line import (
     tell,
     was_given,
 )
-from headrace.cli.connecting import add_connection_options, open_admin
+from headrace.cli.connecting import (
+    add_connection_options,
+    add_zookeeper_option,
+    ask_zookeeper,
+    open_admin,
+)
 from headrace.cli.output import add_output_option, print_json, wants_json
 from headrace.cli.topic_choice import FILTERS, matching_topics
 
@@ -44,7 +49,7 @@ def _parser() -> ToolParser:
     parser.flag("alter", "give a topic more partitions")
     parser.flag("delete", "delete topics")
     add_connection_options(parser)
-    parser.hidden("zookeeper")
+    add_zookeeper_option(parser)
     parser.value("topic", "the topic; a regular expression except with --create")
     parser.value("topic-id", "describe the topic with this id")
     parser.value("partitions", "how many partitions", type=int, metavar="N")
@@ -110,12 +115,6 @@ def _work(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.zookeeper is not None and options.bootstrap_server is None:
-        raise Failure(
-            "--zookeeper is no longer a way to reach topics",
-            why="tools ask the brokers, which keep ZooKeeper to themselves",
-            hint="give a broker instead: --bootstrap-server localhost:9092",
-        )
     if sum(was_given(options, action) for action in ACTIONS) != 1:
         raise UsageError(
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
@@ -125,6 +124,7 @@ def _check(options: argparse.Namespace) -> None:
             "delete-config option is no longer supported and deprecated since version 4.0."
             " The config will be fully removed in future releases."
         )
+    ask_zookeeper(options)
     if options.bootstrap_server is None:
         raise UsageError("--bootstrap-server must be specified")
     if options.describe and options.if_exists and not (options.topic or options.topic_id):

@@ -86,9 +86,6 @@ class Brokers(Generic[L]):
         """Where the brokers of the cluster live, as metadata said last."""
         self._addresses = dict(addresses)
 
-    def address_of(self, broker_id: int) -> Address | None:
-        return self._addresses.get(broker_id)
-
     def any(self) -> L:
         """A connection to some broker: one that is open, else the first that answers."""
         for connection in self._open.values():

@@ -1,0 +1,201 @@
+"""`headrace console-producer`: write lines from stdin to a topic. Kafka's `kafka-console-producer`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from headrace.cli.client_properties import librdkafka_settings, parse_pairs
+from headrace.cli.command_line import (
+    FAILED,
+    OK,
+    Failure,
+    ToolParser,
+    renamed,
+    require_option,
+    run_tool,
+    tell,
+)
+from headrace.cli.connecting import add_connection_options, check_reachable, read_properties
+from headrace.cli.line_reader import Line, LineReader
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+LINE_READER = "org.apache.kafka.tools.LineMessageReader"
+LAST_FLUSH_S = 5.0
+
+
+def run(arguments: list[str]) -> int:
+    """Run the tool. Returns the exit code."""
+    return run_tool(_parser(), arguments, _work)
+
+
+def _parser() -> ToolParser:
+    parser = ToolParser("console-producer", "Write lines from stdin to a topic.")
+    parser.value("topic", "the topic to write to (required)")
+    add_connection_options(parser, old_names=("broker-list",))
+    parser.value(
+        "command-property", "a setting of the producer", action="append", metavar="NAME=VALUE"
+    )
+    parser.hidden("producer-property", action="append")
+    parser.hidden("producer.config", dest="producer_config")
+    parser.value(
+        "reader-property",
+        "how to read lines: parse.key, key.separator, parse.headers, headers.delimiter,"
+        " headers.separator, headers.key.separator, ignore.error, null.marker",
+        action="append",
+        metavar="NAME=VALUE",
+    )
+    parser.hidden("property", action="append")
+    parser.value("reader-config", "a properties file with the same", metavar="FILE")
+    parser.value("line-reader", "only Kafka's own is known", metavar="CLASS", default=LINE_READER)
+    parser.flag("sync", "wait for each record to be written before the next is read")
+    parser.value(
+        "compression-codec",
+        "none, gzip, snappy, lz4 or zstd; without a value gzip",
+        nargs="?",
+        const="gzip",
+        metavar="CODEC",
+    )
+    parser.value("batch-size", "bytes of a batch", type=int, metavar="BYTES")
+    parser.hidden("max-partition-memory-bytes", type=int)
+    parser.value("timeout", "how long a record may wait for others", type=int, metavar="MS")
+    parser.value("request-required-acks", "0, 1, -1 or all", metavar="ACKS")
+    parser.value("request-timeout-ms", "how long a request may take", type=int, metavar="MS")
+    parser.value("message-send-max-retries", "how often to try again", type=int, metavar="N")
+    parser.value("retry-backoff-ms", "how long to wait in between", type=int, metavar="MS")
+    parser.value("metadata-expiry-ms", "how long metadata is good", type=int, metavar="MS")
+    parser.value("max-memory-bytes", "bytes of records not yet sent", type=int, metavar="BYTES")
+    parser.value("max-block-ms", "accepted for Kafka's sake", type=int, metavar="MS")
+    parser.value("socket-buffer-size", "bytes of the socket's buffer", type=int, metavar="BYTES")
+    return parser
+
+
+def _work(options: argparse.Namespace) -> int:
+    options.command_config = renamed(options, "producer-config", "command-config")
+    require_option(options, "topic", "bootstrap-server")
+    if options.line_reader.rpartition(".")[2] != "LineMessageReader":
+        raise Failure(
+            f"the line reader {options.line_reader} is not known",
+            why="Java classes cannot be loaded here",
+            hint=f"leave it out: {LINE_READER} is what reads",
+        )
+    reader = LineReader(_reader_properties(options))
+    settings = producer_settings(options)
+    check_reachable(options.bootstrap_server, settings, options.topic)
+    return _produce(options, reader, settings)
+
+
+def _reader_properties(options: argparse.Namespace) -> dict[str, str]:
+    pairs = renamed(options, "property", "reader-property")
+    from_file = read_properties(options.reader_config) if options.reader_config else {}
+    return from_file | parse_pairs(pairs or [])
+
+
+def producer_settings(options: argparse.Namespace) -> dict[str, str]:
+    """The producer's settings: options given count most, then properties, the file, the tool's defaults."""
+    defaults = {
+        "client.id": "console-producer",
+        "linger.ms": "1000",
+        "acks": "-1",
+        "retries": "3",
+        "batch.size": "16384",
+        "request.timeout.ms": "1500",
+        "delivery.timeout.ms": "120000",
+        "retry.backoff.ms": "100",
+    }
+    given = {
+        "linger.ms": options.timeout,
+        "acks": options.request_required_acks,
+        "retries": options.message_send_max_retries,
+        "batch.size": options.batch_size or options.max_partition_memory_bytes,
+        "request.timeout.ms": options.request_timeout_ms,
+        "retry.backoff.ms": options.retry_backoff_ms,
+        "metadata.max.age.ms": options.metadata_expiry_ms,
+        "buffer.memory": options.max_memory_bytes,
+        "send.buffer.bytes": options.socket_buffer_size,
+        "compression.type": options.compression_codec,
+    }
+    pairs = renamed(options, "producer-property", "command-property")
+    from_file = read_properties(options.command_config) if options.command_config else {}
+    properties = defaults | from_file | parse_pairs(pairs or [])
+    properties |= {name: str(value) for name, value in given.items() if value is not None}
+    settings = librdkafka_settings(properties)
+    settings["bootstrap.servers"] = options.bootstrap_server
+    # Keys go to the same partitions as from Java.
+    settings.setdefault("partitioner", "murmur2_random")
+    if settings["acks"] == "-1" and settings["retries"] != "0":
+        settings.setdefault("enable.idempotence", "true")
+    return settings
+
+
+class _Deliveries:
+    """What became of the records."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        self._told: set[int] = set()
+
+    def note(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            return
+        self.failed += 1
+        if error.code() not in self._told:  # a thousand records fail for one reason
+            self._told.add(error.code())
+            tell(f"Error when sending message to topic {message.topic()}: {error.str()}")
+
+
+def _produce(options: argparse.Namespace, reader: LineReader, settings: dict[str, str]) -> int:
+    from headrace.cli.librdkafka import make_producer
+
+    producer = make_producer(settings)
+    deliveries = _Deliveries()
+    prompts = sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        while True:
+            if prompts:
+                print(">", end="", flush=True)
+            line = sys.stdin.buffer.readline()
+            if not line:
+                break
+            _send(
+                producer,
+                options.topic,
+                reader.read(line.rstrip(b"\n").removesuffix(b"\r")),
+                deliveries,
+            )
+            if options.sync:
+                producer.flush()
+    finally:
+        _finish(producer)
+    if prompts:
+        print()
+    if deliveries.failed:
+        tell(f"{deliveries.failed} records were not written.")
+        return FAILED
+    return OK
+
+
+def _send(producer: Producer, topic: str, line: Line, deliveries: _Deliveries) -> None:
+    while True:
+        try:
+            producer.produce(
+                topic,
+                value=line.value,
+                key=line.key,
+                headers=line.headers or None,
+                on_delivery=deliveries.note,
+            )
+        except BufferError:  # so many are under way that these have to go first
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+def _finish(producer: Producer) -> None:
+    """Wait until everything is delivered or has failed; a second Ctrl-C gives up."""
+    while producer.flush(LAST_FLUSH_S):
+        pass

@@ -1,0 +1,192 @@
+"""The cluster of the pytest plugin: three real brokers in this process, killed and restarted, seen through real clients."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+from headrace.client.connection import Connection
+from headrace.errors import HeadraceError
+from headrace.testing.embedded_broker import EmbeddedBroker
+from headrace.testing.embedded_cluster import EmbeddedCluster
+
+BROKERS = {1, 2, 3}
+PATIENCE_S = 30.0
+
+
+def dial(broker: EmbeddedBroker) -> Connection:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    return Connection(host, int(port))
+
+
+def produce(cluster: EmbeddedCluster, topic: str, *values: str) -> None:
+    """Every value once, acknowledged by all in-sync replicas."""
+    failed: list[KafkaError] = []
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, "linger.ms": 0}
+    )
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    for value in values:
+        producer.produce(topic, value.encode(), key=value.encode(), on_delivery=delivered)
+    assert producer.flush(PATIENCE_S) == 0
+    assert not failed
+
+
+def consume(cluster: EmbeddedCluster, topic: str, count: int, **settings: str) -> list[str]:
+    """This many values, from the beginning or from what the group has committed, which is committed too."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "a-group",
+            "auto.offset.reset": "earliest",
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+    consumer.subscribe([topic])
+    values: list[str] = []
+    try:
+        while len(values) < count:
+            message = consumer.poll(PATIENCE_S)
+            assert message is not None, f"only {len(values)} of {count} values"
+            if message.error() is None:
+                values.append((message.value() or b"").decode())
+    finally:
+        consumer.close()
+    return sorted(values)
+
+
+def numbered(first: int, end: int) -> list[str]:
+    return [f"{number:05}" for number in range(first, end)]
+
+
+def log_bytes(cluster: EmbeddedCluster, topic: str, index: int = 0) -> set[bytes]:
+    """The different contents that a partition's log has on the brokers."""
+    contents = set()
+    for broker in cluster.brokers.values():
+        segments = sorted(Path(broker.data_directory, f"{topic}-{index}").glob("*.log"))
+        assert segments, f"{broker.data_directory} has no {topic}-{index}"
+        contents.add(b"".join(segment.read_bytes() for segment in segments))
+    return contents
+
+
+def test_writes_go_on_when_the_leader_is_killed(headrace_cluster: EmbeddedCluster) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a", min_insync_replicas="2")
+    produce(cluster, "a", *numbered(0, 100))
+    first = cluster.leader("a")
+    cluster.kill(first)
+    produce(cluster, "a", *numbered(100, 200))
+    partition = cluster.partition("a")
+    assert partition.leader != first
+    assert set(partition.isr) == BROKERS - {first}
+    cluster.start(first)
+    cluster.wait_until_in_sync()
+    produce(cluster, "a", *numbered(200, 300))
+    assert consume(cluster, "a", 300) == numbered(0, 300)
+    cluster.wait_until_in_sync()
+    assert len(log_bytes(cluster, "a")) == 1
+
+
+def test_a_stopped_broker_hands_its_leaderships_over(headrace_cluster: EmbeddedCluster) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a", partitions=6)
+    victim = cluster.leader("a")
+    cluster.stop(victim)
+    # No waiting: the others led before it went.
+    assert victim not in {cluster.partition("a", index).leader for index in range(6)}
+    cluster.start(victim)
+    cluster.wait_until_in_sync()
+
+
+def test_the_controller_is_replaced(headrace_cluster: EmbeddedCluster) -> None:
+    cluster = headrace_cluster
+    first = cluster.controller()
+    cluster.kill(first)
+    second = cluster.controller()
+    assert second != first
+    cluster.create_topic("a", replication_factor=2)
+    cluster.start(first)
+    cluster.wait_until(lambda state: set(state.brokers) == BROKERS)
+    assert cluster.controller() == second
+
+
+def test_a_lost_session_costs_no_record(headrace_cluster: EmbeddedCluster) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a", partitions=3)
+    produce(cluster, "a", *numbered(0, 50))
+    for broker_id in BROKERS:
+        epoch = cluster.brokers[broker_id].look(lambda state: dict(state.brokers))[broker_id].epoch
+        cluster.expire_session(broker_id)
+        cluster.wait_until(
+            lambda state, id_=broker_id, epoch=epoch: (  # type: ignore[misc]  # defaults bind the loop's values
+                id_ in state.brokers and state.brokers[id_].epoch > epoch
+            )
+        )
+        produce(cluster, "a", *numbered(50 * broker_id, 50 * (broker_id + 1)))
+    assert consume(cluster, "a", 200) == numbered(0, 200)
+    cluster.wait_until_in_sync()
+
+
+def test_a_broker_with_an_empty_disk_gets_everything_again(
+    headrace_cluster: EmbeddedCluster,
+) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a")
+    produce(cluster, "a", *numbered(0, 100))
+    victim = cluster.leader("a")
+    cluster.kill(victim)
+    cluster.brokers[victim].wipe()
+    cluster.start(victim)
+    cluster.wait_until_in_sync()
+    assert cluster.partition("a").leader != victim
+    assert len(log_bytes(cluster, "a")) == 1
+    assert log_bytes(cluster, "a") != {b""}
+
+
+def test_a_group_goes_on_when_its_coordinator_is_killed(headrace_cluster: EmbeddedCluster) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a")
+    produce(cluster, "a", *numbered(0, 10))
+    assert consume(cluster, "a", 10) == numbered(0, 10)
+    coordinators = {cluster.leader("__consumer_offsets", index) for index in range(5)}
+    cluster.kill(coordinators.pop())
+    produce(cluster, "a", *numbered(10, 20))
+    assert consume(cluster, "a", 10) == numbered(10, 20)
+
+
+def test_brokers_are_found_empty_and_running_again(headrace_cluster: EmbeddedCluster) -> None:
+    cluster = headrace_cluster
+    assert set(cluster.running) == BROKERS
+    assert cluster.brokers[1].look(lambda state: list(state.topics)) == []
+    cluster.kill(1)  # and left to the fixture
+
+
+def test_too_few_brokers_are_told_apart_from_a_fault(headrace_cluster: EmbeddedCluster) -> None:
+    with pytest.raises(HeadraceError, match="INVALID_REPLICATION_FACTOR"):
+        headrace_cluster.create_topic("a", replication_factor=4)
+
+
+@pytest.fixture
+def small_cluster() -> Iterator[EmbeddedCluster]:
+    """Two brokers of their own, which look after their leaders every second."""
+    settings = {"leader.imbalance.check.interval.seconds": "1", "default.replication.factor": "2"}
+    with EmbeddedCluster(settings, size=2) as cluster:
+        yield cluster
+
+
+def test_preferred_leaders_lead_again_by_themselves(small_cluster: EmbeddedCluster) -> None:
+    cluster = small_cluster
+    cluster.create_topic("a", partitions=2)
+    preferred = [cluster.partition("a", index).replicas[0] for index in range(2)]
+    assert set(preferred) == {1, 2}
+    cluster.kill(1)
+    cluster.wait_until(lambda state: state.topics["a"].partitions[0].leader == 2)
+    cluster.start(1)
+    cluster.wait_until(
+        lambda state: [one.leader for one in state.topics["a"].partitions] == preferred
+    )
