@@ -1,5 +1,5 @@
 # What Headrace uses of pyarrow, which carries no types.
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -106,7 +106,10 @@ class RecordBatch:
     nbytes: int
     @classmethod
     def from_arrays(
-        cls, arrays: Sequence[Array], names: Sequence[str] | None = None, schema: Schema | None = None
+        cls,
+        arrays: Sequence[Array],
+        names: Sequence[str] | None = None,
+        schema: Schema | None = None,
     ) -> RecordBatch: ...
     def column(self, i: int | str) -> Array: ...
     def slice(self, offset: int = 0, length: int | None = None) -> RecordBatch: ...

@@ -213,9 +213,7 @@ class ClusterProcess:
             broker.launch()
         for broker in self.brokers.values():
             broker.wait_until_ready()
-        self.wait_for(
-            lambda: len(self.metadata().brokers) == len(self.brokers), "all brokers are known"
-        )
+        self.wait_for_all_brokers()
 
     def stop_brokers(self) -> None:
         """End the brokers in an orderly way, one after the other."""
@@ -347,6 +345,12 @@ class ClusterProcess:
 
     def wait_for_another_controller(self, former: int) -> None:
         self.wait_for(lambda: self.controller() != former, f"another controller than {former}")
+
+    def wait_for_all_brokers(self) -> None:
+        """Wait until every broker is registered."""
+        self.wait_for(
+            lambda: len(self.metadata().brokers) == len(self.brokers), "all brokers are registered"
+        )
 
     def has_full_isr(self, topic: str) -> bool:
         """Whether every partition has a leader and all its replicas in sync."""

@@ -82,11 +82,20 @@ class ControllerLink:
 
     async def _asking_connection(self) -> AsyncConnection:
         controller_id = await holder(self._store)
-        if self._asking is None or not self._asking.is_open or self._asking_id != controller_id:
+        if not self._asks(controller_id):
             await self._drop_asking()
-            self._asking = await self._connect(controller_id)
-            self._asking_id = controller_id
+            connection = await self._connect(controller_id)
+            if self._asks(controller_id):  # somebody else was quicker
+                await connection.close()
+            else:
+                self._asking, self._asking_id = connection, controller_id
+        assert self._asking is not None
         return self._asking
+
+    def _asks(self, controller_id: int) -> bool:
+        return (
+            self._asking is not None and self._asking.is_open and self._asking_id == controller_id
+        )
 
     async def _drop_asking(self) -> None:
         if self._asking is not None:

@@ -30,7 +30,7 @@ from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
 from headrace.log.disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import LogDirs
+from headrace.log.log_dirs import UNKNOWN_RUN, CleanRun, LogDirs
 from headrace.log.meta_properties import claim_directory, read_cluster_id
 
 _logger = logging.getLogger(__name__)
@@ -80,8 +80,7 @@ class Broker:
                         await self._stop.wait()
                         await self._shut_down()
                 finally:
-                    epoch = -1 if self._registration is None else self._registration.epoch
-                    log_dirs.close(self._clock(), broker_epoch=epoch)
+                    log_dirs.close(self._clock(), run=self._clean_run())
         except BaseExceptionGroup as failures:
             raise _first_failure(failures) from None
 
@@ -152,7 +151,7 @@ class Broker:
         await parts.http.start()
         for listener in parts.listeners:
             self.ports[listener.listener_name] = await listener.bind()
-        node = self._broker_node(log_dirs.previous_broker_epoch)
+        node = self._broker_node(log_dirs.previous_run)
         takeover_ms = (
             0 if settings.zookeeper_connect is None else settings.zookeeper_session_timeout_ms
         )
@@ -195,7 +194,11 @@ class Broker:
             _logger.warning("the session with the coordination store is %s", state.name.lower())
         self.parts.roles.session_changed(state)
 
-    def _broker_node(self, previous_broker_epoch: int) -> BrokerNode:
+    def _clean_run(self) -> CleanRun:
+        us = self._registration
+        return UNKNOWN_RUN if us is None else CleanRun(us.epoch, us.clean_since_epoch)
+
+    def _broker_node(self, previous: CleanRun) -> BrokerNode:
         settings = self._settings
         advertised = settings.advertised_listeners or tuple(
             listener._replace(port=self.ports[listener.name], host=_dialable(listener))
@@ -208,7 +211,8 @@ class Broker:
             port=advertised[0].port,
             timestamp=str(self._clock()),
             rack=settings.broker_rack,
-            previous_broker_epoch=previous_broker_epoch,
+            previous_broker_epoch=previous.broker_epoch,
+            clean_since_epoch=previous.since_epoch,
         )
 
     async def _after_deletion(self, topics: list[tuple[str, UUID]], paths: list[str]) -> None:

@@ -79,6 +79,11 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.close()
             await self._closed
 
+    def abort(self) -> None:
+        """Drops the connection at once; everything that waits fails with Disconnected."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def _open_transport(self) -> asyncio.Transport:
         if self._lost is not None:
             raise Disconnected(str(self._lost))

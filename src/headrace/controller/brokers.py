@@ -34,8 +34,15 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A broker as it registered itself."""
 
     broker: Broker
-    # The epoch of its last incarnation if that one shut down cleanly, else -1.
+    # The epoch of its last incarnation if that one shut down cleanly, else -1; and of the first one since when all did.
     previous_epoch: int = -1
+    clean_since_epoch: int = -1
+
+    def follows_cleanly(self, seen_epoch: int | None) -> bool:
+        """Whether nothing was lost since the incarnation that was last seen; there may be others in between."""
+        if seen_epoch is None or self.clean_since_epoch == -1:
+            return seen_epoch == self.previous_epoch
+        return self.clean_since_epoch <= seen_epoch <= self.previous_epoch
 
 
 class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +71,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
                 path = BrokerEpochNode.path(broker_id)
                 epochs.append((core.nodes.put(path, BrokerEpochNode(broker.epoch).encode()),))
                 restarted.add(broker_id)
-                if registration.previous_epoch != seen:
+                if not registration.follows_cleanly(seen):
                     distrusted.add(broker_id)
         groups, partition_changes = self._settle(core, restarted, distrusted)
         return Decision(

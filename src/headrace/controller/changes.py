@@ -133,6 +133,22 @@ def decode(data: bytes) -> ChangeBatch:
     return _decoder.decode(data)
 
 
+class ChangeGate:
+    """Lets a broker take in the changes of one controller after another, and never those of an earlier one."""
+
+    __slots__ = ("_newest_epoch",)
+
+    def __init__(self) -> None:
+        self._newest_epoch = -1
+
+    def admits(self, batch: ChangeBatch) -> bool:
+        """Whether this batch is to be applied."""
+        if batch.controller_epoch < self._newest_epoch:
+            return False
+        self._newest_epoch = batch.controller_epoch
+        return True
+
+
 class ChangeLog:
     """The recent changes of one controller's stream, and where the stream stands."""
 

@@ -35,18 +35,23 @@ class IsrProposals:
 
     def due(self, partitions: Iterable[Partition], *, now_ms: int, max_lag_ms: int) -> Proposed:
         """What is to be proposed now; from here on old and new members count."""
+        if self._not_before:
+            later = {at: time_ms for at, time_ms in self._not_before.items() if time_ms > now_ms}
+            self._not_before = later
         due: Proposed = {}
         for partition in partitions:
             leader = partition.leader
             if leader is None or leader.replica_count == 1:
                 continue
-            if self._not_before.get(partition, 0) > now_ms:
+            if partition in self._not_before:
                 continue
-            isr = leader.proposed_isr or leader.next_isr(now_ms=now_ms, max_lag_ms=max_lag_ms)
-            if isr is not None:
-                due[partition] = _proposal(partition, leader, isr)
-                if leader.proposed_isr is None:
-                    leader.propose(isr)
+            isr = leader.proposed_isr
+            if isr is None:
+                isr = leader.next_isr(now_ms=now_ms, max_lag_ms=max_lag_ms)
+                if isr is None:
+                    continue
+                leader.propose(isr)
+            due[partition] = _proposal(partition, leader, isr)
         return due
 
     def answered(self, proposed: Proposed, answer: AlterPartitionAnswer, *, now_ms: int) -> None:

@@ -105,6 +105,7 @@ async def registrations(store: Store) -> dict[int, Registration]:
         found[broker_id] = Registration(
             broker=Broker(broker_id, node.created_txn, endpoints, registered.rack),
             previous_epoch=registered.previous_broker_epoch,
+            clean_since_epoch=registered.clean_since_epoch,
         )
     return found
 

@@ -27,6 +27,8 @@ from headrace.coordination.store import (
     WriteUncertain,
 )
 
+_WITHDRAW_S = 2.0
+
 
 class BrokerIdTaken(StoreFailed):
     """Another living broker is registered under this broker's id."""
@@ -86,6 +88,10 @@ class BrokerRegistration:
         self._session_changed = asyncio.Event()
         self._lost = False
         self.epoch = -1
+        # Nothing was lost since that incarnation, by crash or otherwise.
+        self.clean_since_epoch = node.clean_since_epoch
+        # From the start: a session may be over before `run` has its first turn.
+        self._stop_hearing = store.on_session(self._heard)
 
     async def register(self) -> int:
         """Register and return the broker's epoch. Raises BrokerIdTaken, StoreFailed."""
@@ -108,7 +114,6 @@ class BrokerRegistration:
 
     async def run(self) -> None:
         """Register again after each lost session, until cancelled."""
-        cancel = self._store.on_session(self._heard)
         try:
             while True:
                 await self._session_changed.wait()
@@ -116,26 +121,35 @@ class BrokerRegistration:
                 if self._lost and self._store.session_state is SessionState.CONNECTED:
                     await self._register_again()
         finally:
-            cancel()
+            self._stop_hearing()
 
     async def withdraw(self) -> None:
-        """Leave. The node goes at once instead of with the session."""
+        """Leave. The node goes at once instead of with the session, if the store can be reached."""
+        if self._store.session_state is not SessionState.CONNECTED:
+            return
         try:
-            await self._store.delete(self._path)
-        except NoNode:
+            async with asyncio.timeout(_WITHDRAW_S):
+                await self._store.delete(self._path)
+        except (NoNode, SessionLost, WriteUncertain, TimeoutError):
             pass
 
     async def _register_again(self) -> None:
         # The process lives, so nothing that it wrote is lost: as good as a clean restart.
-        self._node = msgspec.structs.replace(self._node, previous_broker_epoch=self.epoch)
+        self._node = msgspec.structs.replace(
+            self._node,
+            previous_broker_epoch=self.epoch,
+            clean_since_epoch=self.clean_since_epoch,
+        )
+        self._lost = False  # before: what is lost while we register has to be registered again
         try:
             await self.register()
         except (SessionLost, WriteUncertain):
+            self._lost = True
             self._session_changed.set()
-        else:
-            self._lost = False
 
     def _registered(self, epoch: int) -> int:
+        if self.clean_since_epoch == -1:
+            self.clean_since_epoch = epoch
         self.epoch = epoch
         self._on_epoch(epoch)
         return epoch

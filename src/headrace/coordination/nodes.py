@@ -73,8 +73,10 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version",
     timestamp: str
     rack: str | None = None
     features: dict[str, Any] = {}
-    # The epoch of the incarnation that this one follows after a clean shutdown, else -1.
+    # The epoch of the incarnation that this one follows after a clean shutdown, else -1; and the first one of the
+    # unbroken row of such incarnations that it ends.
     previous_broker_epoch: int = -1
+    clean_since_epoch: int = -1
 
     @staticmethod
     def path(broker_id: int) -> str:

@@ -54,14 +54,13 @@ class LeaderEpochs:
         """
         if epoch < 0:
             return False
-        last = self._entries[-1] if self._entries else None
-        if last is not None and last.epoch == epoch and last.start_offset <= start_offset:
+        entries = self._entries
+        if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
             return False
-        while self._entries and (
-            self._entries[-1].epoch >= epoch or self._entries[-1].start_offset >= start_offset
-        ):
-            self._entries.pop()
-        self._entries.append(EpochEntry(epoch, start_offset))
+        while entries and (entries[-1].epoch > epoch or entries[-1].start_offset >= start_offset):
+            entries.pop()
+        if not entries or entries[-1].epoch < epoch:  # else it has begun before, and goes on
+            entries.append(EpochEntry(epoch, start_offset))
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:

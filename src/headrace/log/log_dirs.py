@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull
@@ -33,6 +33,28 @@ _logger = logging.getLogger(__name__)
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 LOCK_FILE: Final = ".lock"
 _MAX_NAME: Final = 255
+
+
+class CleanRun(NamedTuple):
+    """A broker's incarnation that stopped cleanly, and the first of the unbroken row of such that it ends."""
+
+    broker_epoch: int
+    since_epoch: int
+
+    def encode(self) -> bytes:
+        """The marker's content."""
+        epoch, since = self
+        return f'{{"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}}}'.encode()
+
+    @classmethod
+    def decode(cls, marker: bytes | None) -> "CleanRun":
+        """What a marker says; nothing of what it does not say."""
+        numbers = dict(re.findall(rb'"(\w+)"\s*:\s*(-?\d+)', marker or b""))
+        epoch = int(numbers.get(b"brokerEpoch", -1))
+        return cls(epoch, int(numbers.get(b"cleanSinceEpoch", epoch)))
+
+
+UNKNOWN_RUN: Final = CleanRun(-1, -1)
 
 
 @dataclass(slots=True)
@@ -64,7 +86,7 @@ class LogDirs:
         self._online: dict[str, LogDir] = {}
         self.offline: dict[str, str] = {}  # path → why
         self.broken: dict[TopicPartition, str] = {}
-        self._previous_epochs: set[int] = set()
+        self._previous: set[CleanRun] = set()
 
     # ---- opening and closing
 
@@ -97,7 +119,7 @@ class LogDirs:
         path = directory.path
         marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
-        self._previous_epochs.add(_broker_epoch(marker))
+        self._previous.add(CleanRun.decode(marker))
         if clean:
             # Gone for good before anything is written: only a stop that completed may leave it behind.
             self._disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
@@ -150,9 +172,9 @@ class LogDirs:
             _logger.warning("%s is damaged and is started anew (%s)", name, error)
             return {}
 
-    def close(self, now_ms: int, *, broker_epoch: int = -1) -> None:
+    def close(self, now_ms: int, *, run: CleanRun = UNKNOWN_RUN) -> None:
         """Close every log and leave the marker that spares the next start a recovery."""
-        marker = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode()
+        marker = run.encode()
         for directory in list(self._online.values()):
             try:
                 for log in directory.logs.values():
@@ -180,9 +202,9 @@ class LogDirs:
         return list(directory.logs)
 
     @property
-    def previous_broker_epoch(self) -> int:
-        """The incarnation that stopped cleanly before this one, with all directories; -1 otherwise."""
-        return next(iter(self._previous_epochs)) if len(self._previous_epochs) == 1 else -1
+    def previous_run(self) -> CleanRun:
+        """The incarnation that stopped cleanly before this one, with all directories."""
+        return next(iter(self._previous)) if len(self._previous) == 1 else UNKNOWN_RUN
 
     # ---- logs
 
@@ -286,11 +308,6 @@ class LogDirs:
                 (CLEANER_FILE, directory.cleaned_to),
             )
         ]
-
-
-def _broker_epoch(marker: bytes | None) -> int:
-    found = re.search(rb'"brokerEpoch"\s*:\s*(-?\d+)', marker or b"")
-    return -1 if found is None else int(found[1])
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

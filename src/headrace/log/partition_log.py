@@ -147,7 +147,7 @@ class PartitionLog:
         return self.producers.check(header)
 
     def _write(self, batch: bytearray | memoryview, header: BatchHeader, now_ms: int) -> None:
-        if header.leader_epoch > self.leader_epochs.latest:
+        if header.leader_epoch != self.leader_epochs.latest:
             self.assign_epoch(header.leader_epoch, header.base_offset)
         segment = self.segments.active
         if segment.should_roll(header, now_ms):

@@ -33,6 +33,7 @@ _logger = logging.getLogger(__name__)
 _FETCH_VERSION: Final = 17
 _LIST_OFFSETS_VERSION: Final = 9
 _EARLIEST: Final = -2
+_FIRST_BACKOFF_MS: Final = 25
 _GONE: Final = (Disconnected, OSError, TimeoutError, MalformedMessage)
 
 
@@ -68,6 +69,7 @@ class FetchLoop:
         self._clock = clock
         self._on_disk_failed = on_disk_failed
         self._partitions: dict[Partition, int] = {}  # → not before (ms)
+        self._backoffs: dict[Partition, int] = {}  # of those whose last answer was a refusal
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -76,11 +78,13 @@ class FetchLoop:
     def add(self, partition: Partition) -> None:
         """Follow a partition, from now on and at once."""
         self._partitions[partition] = 0
+        self._backoffs.pop(partition, None)
         self._changed.set()
 
     def remove(self, partition: Partition) -> None:
         """No longer follow it."""
         self._partitions.pop(partition, None)
+        self._backoffs.pop(partition, None)
 
     async def run(self) -> None:
         """Fetch, again and again, until cancelled."""
@@ -93,7 +97,7 @@ class FetchLoop:
                     _logger.debug("no connection to %s:%d: %s", *address, error)
                 else:
                     await self._serve(connection)
-            await self._pause()
+            await self._pause(self._settings.backoff_ms)
 
     async def _serve(self, connection: AsyncConnection) -> None:
         try:
@@ -104,21 +108,26 @@ class FetchLoop:
         finally:
             await connection.close()
 
-    async def _pause(self) -> None:
-        self._changed.clear()
+    async def _pause(self, most_ms: int) -> None:
+        """Wait, unless there has been or comes something new to follow."""
         try:
-            async with asyncio.timeout(self._settings.backoff_ms / 1000):
+            async with asyncio.timeout(most_ms / 1000):
                 await self._changed.wait()
         except TimeoutError:
             pass
+        self._changed.clear()
 
     async def _round(self, connection: AsyncConnection) -> None:
         now_ms = self._clock()
+        # Longer than the longest pause is a clock that was put back.
+        pause_ms = self._settings.backoff_ms
         asked = [
-            partition for partition, not_before in self._partitions.items() if not_before <= now_ms
+            partition
+            for partition, not_before in self._partitions.items()
+            if not 0 < not_before - now_ms <= pause_ms
         ]
         if not asked:
-            await self._pause()
+            await self._pause(min(self._partitions.values()) - now_ms)
             return
         epochs = {partition: partition.leader_epoch for partition in asked}
         async with asyncio.timeout(self._settings.socket_timeout_ms / 1000):
@@ -167,6 +176,8 @@ class FetchLoop:
                 taken = await self._ask_for_start(connection, partition)
             if taken is Taken.WAIT:
                 self._wait(partition)
+            else:
+                self._backoffs.pop(partition, None)
         except LogClosed:
             self.remove(partition)
         except DiskFailed as error:
@@ -182,7 +193,8 @@ class FetchLoop:
         request = ListOffsetsRequest(
             replica_id=self._broker_id, topics=[ListOffsetsTopic(name=name, partitions=[ask])]
         )
-        response = await connection.send(request, _LIST_OFFSETS_VERSION)
+        async with asyncio.timeout(self._settings.socket_timeout_ms / 1000):
+            response = await connection.send(request, _LIST_OFFSETS_VERSION)
         answer = response.topics[0].partitions[0]
         if not counts(partition, epoch):
             return Taken.GO_ON
@@ -191,4 +203,9 @@ class FetchLoop:
         return take_start(partition, answer.offset, now_ms=self._clock())
 
     def _wait(self, partition: Partition) -> None:
-        self._partitions[partition] = self._clock() + self._settings.backoff_ms
+        """Ask again soon, for the leader may only not have heard yet that it leads; then less and less often."""
+        if partition not in self._partitions:
+            return
+        backoff_ms = self._backoffs.get(partition, _FIRST_BACKOFF_MS)
+        self._backoffs[partition] = min(backoff_ms * 2, self._settings.backoff_ms)
+        self._partitions[partition] = self._clock() + min(backoff_ms, self._settings.backoff_ms)

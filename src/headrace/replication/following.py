@@ -9,6 +9,7 @@ import logging
 
 from headrace.errors import CorruptBatch
 from headrace.log.leader_epochs import EpochEnd
+from headrace.records.batch_view import read_header
 from headrace.replication.follower import next_fetch, truncation_offset
 from headrace.replication.partition import Partition
 from headrace.wire.error_code import ErrorCode
@@ -59,6 +60,7 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
         partition.truncate_as_follower(cut, now_ms=now_ms)
         return Taken.GO_ON
     try:
+        _begin_with_whole_batch(partition, answer.records or b"", now_ms)
         partition.append_as_follower(
             answer.records or b"",
             high_watermark=answer.high_watermark,
@@ -69,6 +71,15 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
         _logger.error("%s: %s", partition.topic_partition, error)
         return Taken.WAIT
     return Taken.GO_ON
+
+
+def _begin_with_whole_batch(partition: Partition, records: bytes | memoryview, now_ms: int) -> None:
+    """An empty log that begins where the leader's does, in the middle of a batch, has to take that batch whole."""
+    log = partition.log
+    if len(records) and log.log_start_offset == log.log_end_offset:
+        first = read_header(records)
+        if first.base_offset < log.log_end_offset < first.next_offset:
+            partition.start_again_at(first.base_offset, now_ms=now_ms)
 
 
 def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> Taken:

@@ -6,14 +6,27 @@ Rules:
   than the minimum are in sync (KIP-966): who left before then still has all that is committed.
 - While a change of the ISR is under way, the old and the proposed members both count (the maximal ISR).
 - A follower may join the ISR once it has reached the high watermark and the start of this epoch; it leaves when it has not
-  been at the leader's end for `replica.lag.time.max.ms`.
+  been at the leader's end for `replica.lag.time.max.ms`. Whoever has left starts from nothing: it may have come back empty.
 
 Integers in, integers out: this runs for every append and every fetch.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 UNKNOWN: Final = -1
+
+
+class PartitionAssignment(Protocol):
+    """The controller's word on a partition, as far as a replica needs it."""
+
+    @property
+    def replicas(self) -> tuple[int, ...]: ...
+    @property
+    def isr(self) -> tuple[int, ...]: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def partition_epoch(self) -> int: ...
 
 
 class FollowerProgress:
@@ -45,6 +58,7 @@ class LeaderState:
         "_end_offset",
         "_epoch_start_offset",
         "_followers",
+        "_proposed_epochs",
         "high_watermark",
         "isr",
         "leader_epoch",
@@ -76,6 +90,7 @@ class LeaderState:
         self.partition_epoch = partition_epoch
         self.isr = isr
         self.proposed_isr: tuple[int, ...] | None = None
+        self._proposed_epochs: dict[int, int] = {}
         self.needed_isr = 1
         self.high_watermark = high_watermark
 
@@ -102,8 +117,8 @@ class LeaderState:
     ) -> bool:
         """A follower of this epoch has everything below `fetch_offset`. Returns whether the high watermark moved."""
         progress = self._followers.get(replica)
-        if progress is None:
-            return False
+        if progress is None or UNKNOWN < broker_epoch < progress.broker_epoch:
+            return False  # a stranger, or a late word of a former incarnation
         if fetch_offset >= self._end_offset:
             progress.caught_up_ms = now_ms
         elif progress.fetched_ms != UNKNOWN and fetch_offset >= progress.leader_end_offset:
@@ -159,14 +174,26 @@ class LeaderState:
         return self._followers.get(replica)
 
     def broker_epoch(self, replica: int) -> int:
-        """The incarnation that a follower's last fetch came from; -1 for the leader itself or nobody."""
+        """The incarnation that a follower's last fetch came from; -1 for the leader itself or nobody.
+
+        For a member of a proposal the one that was proposed, however often that is asked for: it may have come back in
+        between, perhaps with an empty disk (KIP-903).
+        """
+        if self.proposed_isr is not None and replica in self._proposed_epochs:
+            return self._proposed_epochs[replica]
         progress = self._followers.get(replica)
         return UNKNOWN if progress is None else progress.broker_epoch
 
     def propose(self, isr: tuple[int, ...]) -> None:
         """The controller is being asked: until it answers, old and new members count."""
         assert self.proposed_isr is None, "two changes of the ISR at once"
+        self._proposed_epochs = {replica: self.broker_epoch(replica) for replica in isr}
         self.proposed_isr = isr
+
+    def give_time(self, now_ms: int) -> None:
+        """The followers could not fetch for a while, which was not their fault."""
+        for progress in self._followers.values():
+            progress.caught_up_ms = now_ms
 
     def withdraw(self) -> None:
         """The controller certainly did not take the proposal."""
@@ -178,11 +205,14 @@ class LeaderState:
         """The controller's newest word on this partition. Returns whether the high watermark moved."""
         if partition_epoch <= self.partition_epoch:
             return False
+        excluded = set(self.isr) - set(isr)
         self.partition_epoch = partition_epoch
         self.isr = isr
         self.proposed_isr = None
         for replica in replicas:
-            if replica != self._broker_id and replica not in self._followers:
+            if replica != self._broker_id and (
+                replica not in self._followers or replica in excluded
+            ):
                 self._followers[replica] = FollowerProgress(now_ms)
         for gone in set(self._followers) - set(replicas):
             del self._followers[gone]

@@ -7,7 +7,7 @@ reported to `on_disk_failed` and answered with KAFKA_STORAGE_ERROR.
 
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
@@ -17,16 +17,14 @@ from headrace.log.file_slice import FileSlice
 from headrace.log.leader_epochs import UNKNOWN_EPOCH_END, EpochEnd
 from headrace.log.partition_log import PartitionLog
 from headrace.log.txn_index import AbortedTxn
-from headrace.replication.leader import LeaderState
+from headrace.replication.leader import LeaderState, PartitionAssignment
 from headrace.replication.waiting import GrowthWaiters, OffsetWaiters
 from headrace.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)
 
 ANY_EPOCH: Final = -1
-_NOT_LEADER: Final = Refused(
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead the partition"
-)
+_NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
 
 
 class PartitionRead(NamedTuple):
@@ -38,19 +36,6 @@ class PartitionRead(NamedTuple):
     log_start_offset: int
     aborted: list[AbortedTxn] | None = None
     diverging: EpochEnd | None = None
-
-
-class PartitionAssignment(Protocol):
-    """The controller's word on a partition, as far as a replica needs it."""
-
-    @property
-    def replicas(self) -> tuple[int, ...]: ...
-    @property
-    def isr(self) -> tuple[int, ...]: ...
-    @property
-    def leader_epoch(self) -> int: ...
-    @property
-    def partition_epoch(self) -> int: ...
 
 
 class FollowerFetch(NamedTuple):
@@ -72,6 +57,7 @@ class Partition:
         "_leader",
         "_min_insync_replicas",
         "_on_disk_failed",
+        "_suspended",
         "appended",
         "committed",
         "growth",
@@ -102,6 +88,7 @@ class Partition:
         self.appended = GrowthWaiters()  # of the log
         self._min_insync_replicas = min_insync_replicas
         self._leader: LeaderState | None = None
+        self._suspended: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
         self._high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
 
@@ -164,16 +151,33 @@ class Partition:
         self.leader_id = leader_id
         self.resign()
 
+    def suspend(self) -> None:
+        """Do not act as leader until `resume`; what was proposed meanwhile stays in force."""
+        leader = self._leader
+        self.resign()
+        self._suspended = leader
+
+    def resume(self, *, now_ms: int) -> bool:
+        """Lead again in the same epoch, after `suspend`. Returns whether there was anything to resume."""
+        leader, self._suspended = self._suspended, None
+        if leader is None:
+            return False
+        self._leader = leader
+        leader.give_time(now_ms)
+        self.min_insync_replicas = self._min_insync_replicas
+        self._settle(moved=True)
+        return True
+
     def resign(self) -> None:
         """No longer lead."""
-        self._leader = None
+        self._leader = self._suspended = None
         self.committed.dismiss()
         self.growth.notify()
         self.appended.notify()
 
     def isr_decided(self, state: PartitionAssignment, *, now_ms: int) -> None:
         """The controller's newest word on replicas and ISR, within the same leader epoch."""
-        leader = self._leader
+        leader = self._leader or self._suspended
         if leader is not None and state.leader_epoch == self.leader_epoch:
             moved = leader.decided(state.replicas, state.isr, state.partition_epoch, now_ms=now_ms)
             leader.needed_isr = min(self._min_insync_replicas, len(state.replicas))
@@ -241,13 +245,9 @@ class Partition:
     def truncate_as_follower(self, offset: int, *, now_ms: int) -> None:
         """Cut what the leader does not have."""
         assert self._leader is None, f"{self.topic_partition} leads and is cut"
-        if offset < self._high_watermark:
-            _logger.warning(
-                "%s is cut at %d, below its high watermark %d",
-                self.topic_partition,
-                offset,
-                self._high_watermark,
-            )
+        name, committed = self.topic_partition, self._high_watermark
+        if offset < committed:
+            _logger.warning("%s is cut at %d, but %d is committed", name, offset, committed)
         self.log.truncate_to(offset, now_ms=now_ms)
         self._high_watermark = min(self._high_watermark, self.log.log_end_offset)
 
@@ -307,17 +307,14 @@ class Partition:
             return Refused(ErrorCode.OFFSET_NOT_AVAILABLE, f"{offset} has not arrived here yet")
         stable = self.last_stable_offset
         end_offset = stable if read_committed else self.high_watermark
-        diverging = self._diverging(offset, last_fetched_epoch)
-        if diverging == UNKNOWN_EPOCH_END:
-            return _epoch_unknown(last_fetched_epoch)
-        records = self._read(offset, max_bytes, end_offset, at_least_one=at_least_one)
-        if isinstance(records, Refused):
-            return records
-        if diverging is not None:
-            records = FileSlice(records.file, records.position, 0)
+        found = self._read(
+            offset, last_fetched_epoch, max_bytes, end_offset, at_least_one=at_least_one
+        )
+        if isinstance(found, Refused):
+            return found
         aborted = self.log.aborted_transactions(offset, stable) if read_committed else None
         return PartitionRead(
-            records, self.high_watermark, stable, self.log.log_start_offset, aborted, diverging
+            found[0], self.high_watermark, stable, self.log.log_start_offset, aborted, found[1]
         )
 
     def read_as_leader(
@@ -334,16 +331,18 @@ class Partition:
             return refused
         leader = self._leader
         assert leader is not None
-        offset = follower.fetch_offset
-        diverging = self._diverging(offset, follower.last_fetched_epoch)
-        if diverging == UNKNOWN_EPOCH_END:
-            return _epoch_unknown(follower.last_fetched_epoch)
-        records = self._read(offset, max_bytes, self.log.log_end_offset, at_least_one=at_least_one)
-        if isinstance(records, Refused):
-            return records
-        if diverging is not None:
-            records = FileSlice(records.file, records.position, 0)
-        else:
+        offset, log = follower.fetch_offset, self.log
+        found = self._read(
+            offset,
+            follower.last_fetched_epoch,
+            max_bytes,
+            log.log_end_offset,
+            at_least_one=at_least_one,
+        )
+        if isinstance(found, Refused):
+            return found
+        records, diverging = found
+        if diverging is None:
             moved = leader.on_follower_fetch(
                 follower.replica_id,
                 offset,
@@ -352,25 +351,38 @@ class Partition:
                 log_start_offset=follower.log_start_offset,
             )
             self._settle(moved=moved)
+        stable = self.last_stable_offset
         return PartitionRead(
-            records,
-            self._high_watermark,
-            self.last_stable_offset,
-            self.log.log_start_offset,
-            None,
-            diverging,
+            records, self._high_watermark, stable, log.log_start_offset, None, diverging
         )
 
     def _read(
-        self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool
-    ) -> FileSlice | Refused:
+        self,
+        offset: int,
+        last_fetched_epoch: int,
+        max_bytes: int,
+        end_offset: int,
+        *,
+        at_least_one: bool,
+    ) -> tuple[FileSlice, EpochEnd | None] | Refused:
+        """The batches, or none of them and where the reader's history leaves ours."""
+        diverging = self._diverging(offset, last_fetched_epoch)
+        if diverging == UNKNOWN_EPOCH_END:
+            # Unknown is not zero: whoever asks must not cut its log because of it.
+            story = f"nobody here knows where epoch {last_fetched_epoch} ended"
+            return Refused(ErrorCode.OFFSET_OUT_OF_RANGE, story)
+        if diverging is not None:
+            # Past our end is not out of range then: it is how a tail that we never had shows itself.
+            offset = min(offset, self.log.log_end_offset)
+            max_bytes, at_least_one = 0, False
         try:
-            return self.log.read(offset, max_bytes, end_offset, at_least_one=at_least_one)
+            records = self.log.read(offset, max_bytes, end_offset, at_least_one=at_least_one)
         except CorruptBatch as error:
             _logger.exception("%s cannot be read at %d", self.topic_partition, offset)
             return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
         except (DiskFailed, LogClosed) as error:
             return self._refuse_for_disk(error)
+        return records if isinstance(records, Refused) else (records, diverging)
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> EpochEnd | None:
         if last_fetched_epoch < 0:
@@ -386,8 +398,3 @@ class Partition:
         elif isinstance(error, DiskFailed):
             self._on_disk_failed(self, error)
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-
-
-def _epoch_unknown(epoch: int) -> Refused:
-    # Unknown is not zero: whoever asks must not cut its log because of it.
-    return Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"nobody here knows where epoch {epoch} ended")

@@ -204,7 +204,17 @@ class EmbeddedBroker:
             self._port = next(iter(self._broker.ports.values()))
             started.set()
 
-        await self._broker.run(on_ready)
+        try:
+            await self._broker.run(on_ready)
+        finally:
+            await self._abort_late_connections()
+
+    async def _abort_late_connections(self) -> None:
+        """End those that came while the door was being shut: where warnings are errors, uvloop waits for them for ever."""
+        if self._parts is not None:
+            await asyncio.sleep(0)
+            for listener in self._parts.listeners:
+                listener.abort_connections()
 
     @property
     def _parts(self) -> Any:

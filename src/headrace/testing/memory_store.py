@@ -6,6 +6,7 @@ whether an answer gets lost, is up to `travel`; without it every call is done at
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
 from typing import TypeAlias, TypeVar
 
 from headrace.coordination.store import (
@@ -33,8 +34,16 @@ from headrace.coordination.store import (
 
 T = TypeVar("T")
 
-Travel: TypeAlias = Callable[[bool], Awaitable[None]]
-"""The way to the tree, and back from it when given True. May raise WriteUncertain on a way back."""
+
+class Leg(Enum):
+    """A part of the way of a call."""
+
+    THERE = "there"
+    BACK = "back"
+    BACK_FROM_WRITE = "back from write"  # may raise WriteUncertain; reads wait and ask again
+
+
+Travel: TypeAlias = Callable[[Leg], Awaitable[None]]
 
 OnWrite: TypeAlias = Callable[[str, Node | None, Node | None], None]
 
@@ -53,7 +62,7 @@ class MemoryTree:
 
     def __init__(self, on_write: OnWrite = lambda path, before, after: None) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._txn = 0
+        self.last_txn = 0
         self._sessions: dict[int, dict[str, None]] = {}  # → their ephemeral nodes
         self._last_session = 0
         self._on_write = on_write
@@ -157,7 +166,7 @@ class MemoryTree:
         return entry is not None and entry.owner != 0
 
     def _commit(self, operations: Sequence[Operation], session: int) -> int:
-        self._txn += 1
+        self.last_txn += 1
         callbacks: dict[OnChange, None] = {}
         for operation in operations:
             if isinstance(operation, Check):
@@ -171,7 +180,7 @@ class MemoryTree:
                 callbacks.update(dict.fromkeys(watches))
         for callback in callbacks:
             callback()
-        return self._txn
+        return self.last_txn
 
     def _apply(
         self, operation: Create | Set | Delete, session: int
@@ -181,7 +190,7 @@ class MemoryTree:
         parent = self._entries.get(parent_of(path))
         if isinstance(operation, Create):
             owner = session if operation.ephemeral else 0
-            entry = self._entries[path] = _Entry(Node(operation.data, 0, self._txn), owner)
+            entry = self._entries[path] = _Entry(Node(operation.data, 0, self.last_txn), owner)
             if parent is not None:
                 parent.children += 1
             if owner:
@@ -211,7 +220,7 @@ class MemoryTree:
         return add_watch(self._children_watches.setdefault(path, []), on_change)
 
 
-async def _at_once(_: bool) -> None:  # noqa: FBT001 (the form of a Travel)
+async def _at_once(_: Leg) -> None:
     return
 
 
@@ -298,18 +307,20 @@ class MemoryStore:
 
     async def _write(self, operations: Sequence[Operation]) -> int:
         session = self.session
-        return await self._call(lambda: self._tree.write(operations, session))
+        return await self._call(
+            lambda: self._tree.write(operations, session), back=Leg.BACK_FROM_WRITE
+        )
 
     async def _watch(self, watch: Callable[[], Cancel]) -> Cancel:
         cancel = await self._call(watch)
         self._watches.append(cancel)
         return cancel
 
-    async def _call(self, work: Callable[[], T]) -> T:
+    async def _call(self, work: Callable[[], T], *, back: Leg = Leg.BACK) -> T:
         session = self.session
-        await self._travel(False)
+        await self._travel(Leg.THERE)
         if not self._tree.is_alive(session):
             raise SessionLost(f"session {session} is over")
         result = work()
-        await self._travel(True)
+        await self._travel(back)
         return result

@@ -14,6 +14,7 @@ from headrace.coordination.membership import (
 )
 from headrace.coordination.nodes import ROOTS, BrokerNode
 from headrace.coordination.store import SessionState
+from headrace.testing.memory_store import MemoryStore, MemoryTree
 
 
 def broker_node(timestamp: str = "1") -> BrokerNode:
@@ -122,3 +123,27 @@ def test_a_lost_session_is_followed_by_a_new_registration() -> None:
             await running
 
     run(story)
+
+
+def test_nobody_waits_for_a_store_out_of_reach_in_order_to_leave_it() -> None:
+    tree = MemoryTree()
+
+    async def story() -> None:
+        out_of_reach = False
+
+        async def travel(_: object) -> None:
+            if out_of_reach:
+                await asyncio.Event().wait()  # until the connection is back, which it never is
+
+        store = MemoryStore(tree, travel)
+        await store.open()
+        await prepare(store)
+        registration = BrokerRegistration(store, 1, broker_node())
+        await registration.register()
+        out_of_reach = True
+        store.report(SessionState.SUSPENDED)
+        async with asyncio.timeout(1):
+            await registration.withdraw()
+
+    asyncio.run(story())
+    assert tree.get(BrokerNode.path(1)) is not None, "it goes with the session"

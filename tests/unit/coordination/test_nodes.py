@@ -31,6 +31,7 @@ BROKER = BrokerNode(
     timestamp="1700000000000",
     rack="r1",
     previous_broker_epoch=17,
+    clean_since_epoch=9,
 )
 TOPIC = TopicNode(text_of_id(TOPIC_ID), {0: (1, 2), 1: (3, 1, 2)}, {1: (3,)}, {1: (2,)})
 STATE = PartitionStateNode(controller_epoch=4, leader=1, leader_epoch=7, isr=(1, 2))

@@ -16,7 +16,7 @@ from headrace.log.checkpoint import (
 )
 from headrace.log.disk import Disk, OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, LogDirs, parse_directory_name
+from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, LogDirs, parse_directory_name
 from headrace.log.meta_properties import claim_directory, read_cluster_id
 from headrace.log.segment import offset_name
 from headrace.testing.memory_disk import MemoryDisk
@@ -79,7 +79,7 @@ def test_a_clean_stop_leaves_checkpoints_and_a_marker(disk: MemoryDisk, dirs: Lo
     assert log is not None
     append(log, make_batch())
     log.advance_log_start(1)
-    dirs.close(NOW_MS, broker_epoch=33)
+    dirs.close(NOW_MS, run=CleanRun(33, 12))
     assert disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}")
     assert read_offsets(disk, f"/one/{RECOVERY_POINT_FILE}") == {ORDERS[0]: 2, ORDERS[2]: 1}
     assert read_offsets(disk, f"/one/{LOG_START_FILE}") == {ORDERS[0]: 1}
@@ -87,7 +87,7 @@ def test_a_clean_stop_leaves_checkpoints_and_a_marker(disk: MemoryDisk, dirs: Lo
     assert read_offsets(disk, f"/two/{HIGH_WATERMARK_FILE}") == {ORDERS[1]: 1}
     again = log_dirs(disk)
     assert not disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}"), "gone while the broker runs"
-    assert again.previous_broker_epoch == 33
+    assert again.previous_run == CleanRun(33, 12)
     found = again.get(ORDERS[0])
     assert found is not None
     assert (found.log_start_offset, found.log_end_offset, found.topic_id) == (1, 2, TOPIC_ID)

@@ -168,3 +168,46 @@ def test_replicas_come_and_go_with_a_reassignment() -> None:
     fetched(leader, 4, 0)
     fetched(leader, 2, 0)
     assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) == (1, 2, 4)
+
+
+def test_whoever_left_the_isr_joins_again_only_by_a_new_fetch() -> None:
+    leader = leading()
+    leader.on_append(10)
+    fetched(leader, 2, 10)
+    fetched(leader, 3, 10)
+    leader.decided((1, 2, 3), (1, 2), 11, now_ms=0)
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) is None, "it may have come back empty"
+    fetched(leader, 3, 0)
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) is None
+    fetched(leader, 3, 10)
+    assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) == (1, 2, 3)
+
+
+def test_a_late_fetch_of_a_former_incarnation_does_not_count() -> None:
+    leader = leading(isr=(1, 2))
+    leader.on_append(10)
+    leader.on_follower_fetch(2, 0, broker_epoch=200, now_ms=0)
+    assert not leader.on_follower_fetch(2, 10, broker_epoch=102, now_ms=0)
+    assert leader.high_watermark == 0
+    assert leader.broker_epoch(2) == 200
+    assert leader.on_follower_fetch(2, 10, broker_epoch=200, now_ms=0)
+
+
+def test_a_proposal_means_the_incarnations_that_it_was_made_for() -> None:
+    leader = leading(isr=(1, 2), end_offset=5)
+    fetched(leader, 2, 5)
+    fetched(leader, 3, 5)
+    leader.propose((1, 2, 3))
+    leader.on_follower_fetch(3, 0, broker_epoch=999, now_ms=0)
+    assert leader.broker_epoch(3) == 103, "an empty disk may have come back in between (KIP-903)"
+    leader.withdraw()
+    assert leader.broker_epoch(3) == 999
+
+
+def test_followers_that_could_not_fetch_are_given_time() -> None:
+    leader = leading()
+    leader.on_append(10)
+    late_ms = 10 * LAG_MS
+    leader.give_time(late_ms)
+    assert leader.next_isr(now_ms=late_ms + LAG_MS, max_lag_ms=LAG_MS) is None
+    assert leader.next_isr(now_ms=late_ms + LAG_MS + 1, max_lag_ms=LAG_MS) == (1,)

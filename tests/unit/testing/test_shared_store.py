@@ -84,7 +84,7 @@ def test_an_expired_session_loses_its_nodes_and_gets_another() -> None:
             expiring.start()
             expiring.join()
             with pytest.raises(SessionLost):
-                tree.write(1, [Create("/late")])
+                await one.create("/late")
             await connected.wait()
             await read_again.wait()
             assert states == [SessionState.LOST, SessionState.CONNECTED]
@@ -132,7 +132,7 @@ def test_threads_do_not_get_into_each_others_way() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    node = tree.get("/n")
+    node = tree.nodes.get("/n")
     assert node is not None
     assert node[:2] == (b"200", 200)
 

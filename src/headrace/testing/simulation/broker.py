@@ -7,7 +7,7 @@ one does it all at once when it goes on.
 
 from collections.abc import Callable, Coroutine
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -26,31 +26,28 @@ from headrace.controller.isr_proposals import IsrProposals, request_of
 from headrace.controller.questions import decode_answer, encode_event
 from headrace.controller.seat import holder
 from headrace.controller.term import TermParts
-from headrace.coordination.nodes import BrokerNode
-from headrace.coordination.store import NodeExists, SessionState, StoreFailed
+from headrace.coordination.store import StoreFailed
 from headrace.coordinator.group.groups import Groups
-from headrace.errors import DiskFailed
-from headrace.ids import TopicPartition
 from headrace.log.log_dirs import LogDirs
-from headrace.log.retention import delete_old_segments
-from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.testing.memory_disk import MemoryDisk
-from headrace.testing.memory_store import MemoryStore, MemoryTree
+from headrace.testing.memory_store import MemoryTree
 from headrace.testing.simulation.controller import SimulatedController
 from headrace.testing.simulation.errands import Errand, Fail, Pause, Resume
 from headrace.testing.simulation.follower import SimulatedFollowers
+from headrace.testing.simulation.housekeeping import keep_house, note_high_watermarks
 from headrace.testing.simulation.plan import Plan
-from headrace.testing.virtual_clock import Action, VirtualClock
+from headrace.testing.simulation.session import SimulatedSession
+from headrace.testing.virtual_clock import Action, Timer, VirtualClock
 from headrace.testing.virtual_network import Reply, VirtualNetwork
 
 STORE: Final = 0  # the store's place in the network; brokers are numbered from 1
 LOG_DIR: Final = "/d"
-_PING_MS: Final = 100
+_PING_MS: Final = 50
 _RETRY_MS: Final = 60
-_ISR_CHECK_MS: Final = 100
-_HOUSEKEEPING_MS: Final = 400
-_CALL_TIMEOUT_MS: Final = 500
+_ISR_CHECK_MS: Final = 60
+_HOUSEKEEPING_MS: Final = 250
+_CALL_TIMEOUT_MS: Final = 250
 
 
 class Condition(Enum):
@@ -87,9 +84,13 @@ class SimulatedBroker:
         self.skew_ms = 0  # of the wall clock
         self.lags_until_ms = 0
         self.life = 0
-        self.epoch = -1
         self._backlog: list[Action] = []
         self._errands: list[Errand] = []
+
+    @property
+    def epoch(self) -> int:
+        """That of the present registration; -1 before the first."""
+        return self.session.run.broker_epoch
 
     def now_ms(self) -> int:
         """This broker's wall clock."""
@@ -102,9 +103,8 @@ class SimulatedBroker:
         assert self.condition is Condition.DOWN
         around = self.around
         self.life += 1
-        self.epoch = -1
         self.condition = Condition.UP
-        settings = _settings(self.broker_id, around.plan.replica_lag_ms)
+        settings = _settings(self.broker_id)
         live_settings = LiveSettings(settings)
         self.log_dirs = LogDirs(
             self.disk,
@@ -127,26 +127,23 @@ class SimulatedBroker:
             live_settings=live_settings,
             traffic=Traffic(),
             clock=self.now_ms,
+            broker_epoch=lambda: self.epoch,
             on_topics_deleted=lambda topics, paths: None,
         )
-        self.store = MemoryStore(around.tree, self._travel)
+        self.session = SimulatedSession(self)
         self._gate = ChangeGate()
         self._proposals = IsrProposals()
         parts = TermParts(
-            self.store,
+            self.session.store,
             self.broker_id,
             controller_settings(settings),
             SettingRules(live_settings),
             self._new_id,
             around.chance.randrange,
         )
-        self.controller = SimulatedController(parts, self.deliver, self._apply)
-        self._contact_ms = around.clock.now_ms
-        self._open_session()
-        self._every(_PING_MS, self._ping)
-        self._every(_ISR_CHECK_MS, self._propose_isrs)
-        self._every(_HOUSEKEEPING_MS, self._keep_house)
-        self.run(self._register(self.log_dirs.previous_broker_epoch))
+        self.controller = SimulatedController(parts, self.now_ms, self.deliver, self._apply)
+        self.session.start(self.log_dirs.previous_run)
+        self.every(_HOUSEKEEPING_MS, self._keep_house)
         around.touched(self)
 
     def die(self, *, loses_power: bool = False, loses_disk: bool = False) -> None:
@@ -157,8 +154,9 @@ class SimulatedBroker:
         elif loses_power:
             self.disk.crash(self.around.chance)
         else:
-            self.disk.unlock()
-        if loses_disk or loses_power:
+            for directory in self.log_dirs.online:
+                directory.release()  # the operating system lets go of a dead process's lock
+        if loses_disk or (loses_power and not self.around.plan.syncs_every_append):
             self.around.lost_logs(self)
 
     def shut_down(self) -> None:
@@ -175,17 +173,21 @@ class SimulatedBroker:
         if self.life != life or self.condition is not Condition.UP:
             return
         self._stop()
-        self._note_high_watermarks()
-        self.around.tree.end_session(self.store.session)
-        self.log_dirs.close(self.now_ms(), broker_epoch=self.epoch)
+        note_high_watermarks(self.log_dirs, self.partitions)
+        self.around.tree.end_session(self.session.store.session)
+        self.log_dirs.close(self.now_ms(), run=self.session.run)
 
     def _stop(self) -> None:
+        self.end()
+        self.controller.term = None
+
+    def end(self) -> None:
+        """Nothing happens here any more."""
         self.condition = Condition.DOWN
         self._backlog.clear()
         errands, self._errands = self._errands, []
         for errand in errands:
             errand.stop()
-        self.controller.term = None
 
     def pause(self) -> None:
         """Stand still; the world goes on."""
@@ -200,20 +202,20 @@ class SimulatedBroker:
 
     # ---- what happens
 
-    def deliver(self, delay_ms: int, action: Action) -> None:
+    def deliver(self, delay_ms: int, action: Action) -> Timer:
         """Let something happen here so many milliseconds from now, if this process lives then."""
         life = self.life
+        return self.around.clock.after(delay_ms, lambda: self.happen(life, action))
 
-        def arrive() -> None:
-            if self.life != life or self.condition is Condition.DOWN:
-                return
-            if self.condition is Condition.PAUSED:
-                self._backlog.append(arrive)
-                return
-            action()
-            self.around.touched(self)
-
-        self.around.clock.after(delay_ms, arrive)
+    def happen(self, life: int | None, action: Action) -> None:
+        """Let something happen here now, if this process lives; None is for whichever process does."""
+        if self.condition is Condition.DOWN or (life is not None and life != self.life):
+            return
+        if self.condition is Condition.PAUSED:
+            self._backlog.append(action)
+            return
+        action()
+        self.around.touched(self)
 
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start an errand; it ends with this process."""
@@ -221,7 +223,7 @@ class SimulatedBroker:
         self._errands.append(errand)
         errand.start()
 
-    def _every(self, interval_ms: int, action: Action) -> None:
+    def every(self, interval_ms: int, action: Action) -> None:
         def again() -> None:
             action()
             self.deliver(interval_ms, again)
@@ -230,7 +232,11 @@ class SimulatedBroker:
 
     def sleep(self, delay_ms: int) -> Pause:
         """Awaited: some time passes."""
-        return Pause(lambda resume, fail: self.deliver(delay_ms, resume))
+
+        def arm(resume: Resume, fail: Fail) -> None:
+            self.deliver(delay_ms, resume)
+
+        return Pause(arm)
 
     async def call(
         self,
@@ -245,11 +251,12 @@ class SimulatedBroker:
         def arm(resume: Resume, fail: Fail) -> None:
             def answered(answer: object) -> None:
                 if not answers:
+                    timeout.call_off()
                     answers.append(answer)
                     resume()
 
+            timeout = self.deliver(timeout_ms, lambda: answered(None))
             self._send(target, request, answered)
-            self.deliver(timeout_ms, lambda: answered(None))
 
         await Pause(arm)
         return answers[0]
@@ -263,106 +270,21 @@ class SimulatedBroker:
         network, other, life = self.around.network, self.around.brokers[target], self.life
 
         def reply(answer: object) -> None:
-            network.send(target, self.broker_id, lambda: self._take_in(life, on_answer, answer))
+            network.send(
+                target, self.broker_id, lambda: self.happen(life, lambda: on_answer(answer))
+            )
 
         network.send(
-            self.broker_id, target, lambda: other.deliver(0, lambda: request(other, reply))
+            self.broker_id, target, lambda: other.happen(None, lambda: request(other, reply))
         )
 
-    def _take_in(self, life: int, on_answer: Reply, answer: object) -> None:
-        if self.life == life:
-            self.deliver(0, lambda: on_answer(answer))
-
-    # ---- the store
-
-    async def _travel(self, back: bool) -> None:  # noqa: FBT001 (the form of a Travel)
-        delay_ms = self.around.network.delay_ms
-
-        def arm(resume: Resume, fail: Fail) -> None:
-            def arrive() -> None:
-                if self._reaches_store:
-                    resume()
-                elif back:
-                    fail(_lost_answer())
-                else:
-                    self.deliver(_RETRY_MS, arrive)
-
-            self.deliver(delay_ms(), arrive)
-
-        await Pause(arm)
-
-    @property
-    def _reaches_store(self) -> bool:
-        network = self.around.network
-        return network.is_up(self.broker_id, STORE) and network.is_up(STORE, self.broker_id)
-
-    def _open_session(self) -> None:
-        self.store.renew()
-        self.around.seen_sessions[self.store.session] = self.around.clock.now_ms
-
-    def _ping(self) -> None:
-        around, store = self.around, self.store
-        now_ms, timeout_ms = around.clock.now_ms, around.plan.session_timeout_ms
-        if not self._reaches_store:
-            silent_ms = now_ms - self._contact_ms
-            if silent_ms > timeout_ms * 11 // 12 - _PING_MS:
-                self._session(SessionState.OVERDUE)
-            elif silent_ms > timeout_ms * 2 // 3:
-                self._session(SessionState.SUSPENDED)
-            return
-        self._contact_ms = now_ms
-        if around.tree.is_alive(store.session):
-            around.seen_sessions[store.session] = now_ms
-            self._session(SessionState.CONNECTED)
-            return
-        self._session(SessionState.LOST)
-        self._open_session()
-        self.run(self._register(self.epoch))
-
-    def _session(self, state: SessionState) -> None:
-        if self.store.session_state is not state:
-            self.store.report(state)
-            self.roles.session_changed(state)
-
-    async def _register(self, previous_epoch: int) -> None:
-        """As `coordination.membership` does."""
-        is_first = self.epoch == -1
-        path, session = BrokerNode.path(self.broker_id), self.store.session
-        node = BrokerNode(
-            listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
-            endpoints=(f"PLAINTEXT://broker-{self.broker_id}:9092",),
-            host=f"broker-{self.broker_id}",
-            port=9092,
-            timestamp=f"{self.life}.{session}",
-            previous_broker_epoch=previous_epoch,
-        ).encode()
-        epoch = -1
-        while epoch == -1 and self.store.session == session:
-            try:
-                epoch = (await self.store.create(path, node, ephemeral=True)).created_txn
-            except NodeExists:
-                ours = await self._get(path)
-                if ours is not None and ours[0] == node:
-                    epoch = ours[1]
-                else:
-                    await self.sleep(_RETRY_MS)
-            except StoreFailed:
-                await self.sleep(_RETRY_MS)
-        if epoch != -1:
-            self.epoch = epoch
-            self.roles.registered(epoch)
-            if is_first:
-                self.run(self.controller.run())
-                self.run(self._follow_changes())
-
-    async def _get(self, path: str) -> tuple[bytes, int] | None:
-        try:
-            node = await self.store.get(path)
-        except StoreFailed:
-            return None
-        return None if node is None else (node.data, node.created_txn)
-
     # ---- the controller
+
+    def join(self) -> None:
+        """This broker is registered for the first time: it takes part from now on."""
+        self.run(self.controller.run())
+        self.run(self._follow_changes())
+        self.run(self._propose_isrs())
 
     def _apply(self, batch: ChangeBatch) -> None:
         if self._gate.admits(batch):
@@ -372,7 +294,7 @@ class SimulatedBroker:
         while True:
             if self.controller.term is None:
                 try:
-                    controller_id = await holder(self.store)
+                    controller_id = await holder(self.session.store)
                 except StoreFailed:
                     controller_id = -1
                 if controller_id not in (-1, self.broker_id):
@@ -383,9 +305,7 @@ class SimulatedBroker:
         epoch, offset = -1, 0
         while self.controller.term is None:
             asked = epoch, offset
-            answer = await self.call(
-                controller_id, lambda other, reply, at=asked: other.controller.on_pull(*at, reply)
-            )
+            answer = await self.call(controller_id, partial(_ask_for_changes, *asked))
             if not isinstance(answer, bytes):
                 return
             batch = decode(answer)
@@ -397,7 +317,7 @@ class SimulatedBroker:
         """Have an event decided by whoever is controller; None if that is not to be had now."""
         kind, data = encode_event(event)
         try:
-            controller_id = await holder(self.store)
+            controller_id = await holder(self.session.store)
         except StoreFailed:
             return None
         if controller_id == -1:
@@ -407,63 +327,39 @@ class SimulatedBroker:
         )
         return decode_answer(kind, answer) if isinstance(answer, bytes) else None
 
-    def _propose_isrs(self) -> None:
-        proposed = self._proposals.due(
-            self.partitions, now_ms=self.now_ms(), max_lag_ms=self.around.plan.replica_lag_ms
-        )
-        if proposed:
-            self.run(self._propose(proposed))
-
-    async def _propose(self, proposed: dict[Partition, Any]) -> None:
-        answer = await self.ask(request_of(self.broker_id, self.epoch, proposed))
-        if answer is not None:
-            self._proposals.answered(proposed, answer, now_ms=self.now_ms())
+    async def _propose_isrs(self) -> None:
+        """As `broker.isr_updates` does."""
+        while True:
+            await self.sleep(_ISR_CHECK_MS)
+            proposed = self._proposals.due(
+                self.partitions, now_ms=self.now_ms(), max_lag_ms=self.around.plan.replica_lag_ms
+            )
+            if proposed:
+                answer = await self.ask(request_of(self.broker_id, self.epoch, proposed))
+                if answer is not None:
+                    self._proposals.answered(proposed, answer, now_ms=self.now_ms())
 
     # ---- by itself
 
     def _keep_house(self) -> None:
-        """As `broker.housekeeping` does, but at once."""
-        now_ms = self.now_ms()
-        for log in self.log_dirs:
-            if log.has_unflushed_segments:
-                plan = log.unflushed(sealed_only=True)
-                plan.run()
-                log.mark_flushed(plan, now_ms)
-            partition = self.partitions.get(*log.topic_partition)
-            if partition is not None:
-                delete_old_segments(log, high_watermark=partition.high_watermark, now_ms=now_ms)
-            for path in log.removable(now_ms):
-                self.disk.remove(path)
-        self._note_high_watermarks()
-        for _, files in self.log_dirs.checkpoints():
-            for path, content in files:
-                self.disk.replace(path, content)
-
-    def _note_high_watermarks(self) -> None:
-        for directory in self.log_dirs.online:
-            directory.high_watermarks = {
-                where: partition.high_watermark
-                for where in directory.logs
-                if (partition := self.partitions.get(*where)) is not None
-            }
+        keep_house(self.log_dirs, self.partitions, self.disk, self.now_ms())
 
     def _new_id(self) -> UUID:
         return UUID(int=self.around.chance.getrandbits(128))
 
 
-def on_disk_failed(partition: Partition, error: DiskFailed) -> None:
-    """Disks in this simulation forget, but they do not fail."""
-    raise AssertionError(f"{partition.topic_partition}: {error}")
+def _ask_for_changes(
+    controller_epoch: int, offset: int, controller: SimulatedBroker, reply: Reply
+) -> None:
+    controller.controller.on_pull(controller_epoch, offset, reply)
 
 
 @cache
-def _settings(broker_id: int, replica_lag_ms: int) -> BrokerSettings:
+def _settings(broker_id: int) -> BrokerSettings:
     return BrokerSettings.from_properties(
         {
             "node.id": str(broker_id),
             "log.dirs": LOG_DIR,
-            "replica.lag.time.max.ms": str(replica_lag_ms),
-            "replica.fetch.backoff.ms": "50",
         }
     )
 
@@ -482,8 +378,3 @@ def _no_groups(settings: BrokerSettings) -> Groups:
         new_uuid=lambda: "",
         spawn=never,
     )
-
-
-def find(broker: SimulatedBroker, where: TopicPartition) -> Partition | None:
-    """A partition hosted by a broker that lives."""
-    return None if broker.condition is Condition.DOWN else broker.partitions.get(*where)

@@ -16,13 +16,13 @@ from headrace.controller.term import Term, TermParts
 from headrace.coordination.nodes import BrokerNode, ControllerNode
 from headrace.coordination.store import SessionLost, StoreFailed, WriteUncertain
 from headrace.testing.simulation.errands import Fail, Pause, Resume
-from headrace.testing.virtual_clock import Action
+from headrace.testing.virtual_clock import Action, Timer
 from headrace.testing.virtual_network import Reply
 
-_CAMPAIGN_PAUSE_MS: Final = 100
-_PULL_WAIT_MS: Final = 300
+_CAMPAIGN_PAUSE_MS: Final = 60
+_PULL_WAIT_MS: Final = 150
 
-Deliver: TypeAlias = Callable[[int, Action], None]
+Deliver: TypeAlias = Callable[[int, Action], Timer]
 """Let something happen on this broker so many milliseconds from now, unless it is dead by then."""
 
 
@@ -30,9 +30,14 @@ class SimulatedController:
     """See the module's text."""
 
     def __init__(
-        self, parts: TermParts, deliver: Deliver, on_batch: Callable[[ChangeBatch], None]
+        self,
+        parts: TermParts,
+        clock: Callable[[], int],
+        deliver: Deliver,
+        on_batch: Callable[[ChangeBatch], None],
     ) -> None:
         self._parts = parts
+        self._clock = clock
         self._deliver = deliver
         self._on_batch = on_batch
         self._work: deque[tuple[Event[Any] | None, Reply]] = deque()
@@ -59,18 +64,19 @@ class SimulatedController:
                 return
             if self.term is None:
                 is_over = True
+                timeout.call_off()
                 reply(None)
                 return
             batch = self.term.changes_from(controller_epoch, offset)
             if batch.is_snapshot or batch.changes or at_last:
                 is_over = True
+                timeout.call_off()
                 reply(encode(batch))
             else:
                 self._pulls.append(look)
 
+        timeout = self._deliver(_PULL_WAIT_MS, lambda: look(at_last=True))
         look()
-        if not is_over:
-            self._deliver(_PULL_WAIT_MS, lambda: look(at_last=True))
 
     # ---- the work
 
@@ -82,11 +88,14 @@ class SimulatedController:
             except (SessionLost, WriteUncertain, seat.SeatLost, StoreFailed):
                 pass
             self._resign()
-            await Pause(lambda resume, fail: self._deliver(_CAMPAIGN_PAUSE_MS, resume))
+            await Pause(self._rest)
+
+    def _rest(self, resume: Resume, fail: Fail) -> None:
+        self._deliver(_CAMPAIGN_PAUSE_MS, resume)
 
     async def _campaign(self) -> None:
         store, broker_id = self._parts.store, self._parts.broker_id
-        mandate = await seat.take(store, broker_id, 0)
+        mandate = await seat.take(store, broker_id, self._clock())
         if mandate is None:
             return
         term = Term(self._parts, mandate, self._publish)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 Resume: TypeAlias = Callable[[], None]
 Fail: TypeAlias = Callable[[Exception], None]
+Step: TypeAlias = Callable[[], "Arm"]
 Arm: TypeAlias = Callable[[Resume, Fail], None]
 
 
@@ -43,7 +44,7 @@ class Errand:
             self._is_over = True
             self._coroutine.close()
 
-    def _go(self, step: Callable[[], Arm]) -> None:
+    def _go(self, step: Step) -> None:
         if self._is_over:
             return
         try:
@@ -53,7 +54,7 @@ class Errand:
             return
         used = False
 
-        def once(action: Callable[[], Arm]) -> None:
+        def once(action: Step) -> None:
             nonlocal used
             if not used:
                 used = True

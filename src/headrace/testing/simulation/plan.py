@@ -46,13 +46,8 @@ class Plan:
     fault_interval_ms: int
     outage_ms: int
     weather: NetworkWeather
-    session_timeout_ms: int = 1_000
-    replica_lag_ms: int = 700
-
-    @property
-    def loses_unsynced(self) -> bool:
-        """Whether a disk may be lost: only if whatever is acknowledged is on another one as well."""
-        return self.syncs_every_append or self.min_insync_replicas > 1
+    session_timeout_ms: int = 500
+    replica_lag_ms: int = 300
 
 
 def draw_plan(seed: int, steps: int) -> Plan:
@@ -81,7 +76,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         syncs_every_append=chance.random() < 0.25,
         segment_bytes=chance.choice((400, 2_000, 100_000)),
         faults=faults,
-        fault_interval_ms=chance.choice((60, 150, 400)),
-        outage_ms=chance.choice((200, 800, 2_500)),
+        fault_interval_ms=chance.choice((60, 150, 300)),
+        outage_ms=chance.choice((100, 500, 1_500)),
         weather=weather,
     )

@@ -1,0 +1,80 @@
+"""`headrace sql "select … from topic(orders)"`: a query over stored records, printed as a table."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from headrace.cli.command_line import OK, Failure, ToolParser, UsageError, run_tool, tell
+from headrace.cli.output import add_output_option, print_json, wants_json
+
+DEFAULT_BROKER = "localhost:9092"
+
+
+def run(arguments: list[str]) -> int:
+    """Run the tool. Returns the exit code."""
+    parser = ToolParser(
+        "sql",
+        "Query stored records with Spark SQL: topic(NAME) stands for the records of a topic,"
+        " with the columns key, value, topic, partition, offset, timestamp, and the fields of JSON values.",
+    )
+    parser.add_argument("query", help="the query; - reads it from standard input")
+    parser.value("bootstrap-server", "the brokers to connect to first", default=DEFAULT_BROKER)
+    parser.value("master", "Spark's master: local[*], spark://host:port, …", default="local[*]")
+    parser.value("max-rows", "print at most this many rows", type=int, default=1000)
+    add_output_option(parser)
+    return run_tool(parser, arguments, _query)
+
+
+def _query(options: argparse.Namespace) -> int:
+    text = _text(options.query)
+    from headrace.pipelines.spark_session import require_spark, start_session
+
+    require_spark()
+    from pyspark.errors import PySparkException
+
+    from headrace.pipelines.topic_sql import query, text_table
+
+    log_file = Path(tempfile.gettempdir()) / "headrace-sql.log"
+    spark = start_session("headrace-sql", master=options.master, log_file=log_file)
+    try:
+        frame, covered = query(spark, text, bootstrap_servers=options.bootstrap_server)
+        rows = frame.limit(options.max_rows + 1).collect()
+    except PySparkException as error:
+        raise Failure(_first_line(str(error)), hint=f"Spark's log is {log_file}") from error
+    finally:
+        spark.stop()
+    shown = rows[: options.max_rows]
+    if wants_json(options):
+        print_json(
+            {
+                "rows": [_plain(row.asDict(recursive=True)) for row in shown],
+                "covered": [{"topic": each.topic, "ranges": list(each.ranges)} for each in covered],
+            }
+        )
+    else:
+        print(text_table(frame.columns, [list(row) for row in shown]))
+        for each in covered:
+            tell(str(each))
+        if len(rows) > len(shown):
+            tell(f"only the first {len(shown)} rows are shown (--max-rows)")
+    return OK
+
+
+def _text(given: str) -> str:
+    import sys
+
+    text = sys.stdin.read() if given == "-" else given
+    if not text.strip():
+        raise UsageError("the query is empty")
+    return text
+
+
+def _plain(row: dict[str, object]) -> dict[str, object]:
+    simple = (str, int, float, bool, type(None), list, dict)
+    return {name: value if isinstance(value, simple) else str(value) for name, value in row.items()}
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("headrace.")]
+    return (ours or lines)[-1 if ours else 0]

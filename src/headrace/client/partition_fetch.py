@@ -1,0 +1,273 @@
+"""Reads a range of one partition as the bytes of whole batches, blocking, wherever its leader happens to be.
+
+The next fetch is asked for before the last one is handed out, so that the broker works while its reader does. A lost leader is
+looked for again until `give_up_after_s` passed without progress. Records are never opened here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+from headrace.client.exchange import Disconnected, highest_common_version
+from headrace.client.leaders import NO_LEADER, Leaders
+from headrace.errors import HeadraceError
+from headrace.records.batch_view import HEADER_BYTES, read_header
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+if TYPE_CHECKING:
+    from headrace.client.connection import Connection
+    from headrace.ids import TopicPartition
+
+RETRY_AFTER_S = 0.1
+TOPIC_GONE_AFTER_S = 5.0  # a topic may be unknown for a moment to a broker that just started
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+_EARLIEST = -2
+
+_NOBODY_KNOWS_THE_TOPIC = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+_MOVING = frozenset(
+    {
+        *_NOBODY_KNOWS_THE_TOPIC,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+class FetchFailed(HeadraceError):
+    """The range could not be read."""
+
+
+class OffsetGone(FetchFailed):
+    """The log does not hold the wanted offset."""
+
+    def __init__(self, partition: TopicPartition, offset: int, log_start_offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        super().__init__(
+            f"offset {offset} of {partition} is not in the log, which begins at {log_start_offset}"
+        )
+
+
+class TopicGone(FetchFailed):
+    """The topic was deleted, or another one stands in its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How a range is read."""
+
+    isolation_level: int = READ_UNCOMMITTED
+    partition_max_bytes: int = 8 * 1024 * 1024
+    max_bytes: int = 64 * 1024 * 1024
+    max_wait_ms: int = 500
+    give_up_after_s: float = 120.0
+    rack_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What one fetch brought: whole batches, perhaps a part of one more, and what must be left out of them."""
+
+    records: bytes | memoryview
+    aborted: Sequence[AbortedTransaction]
+    log_start_offset: int
+    high_watermark: int
+
+
+class PartitionFetch:
+    """One reader of one partition. `topic_id`, where given, must be the id of the topic that is read."""
+
+    def __init__(
+        self,
+        leaders: Leaders,
+        partition: TopicPartition,
+        *,
+        settings: FetchSettings,
+        topic_id: UUID | None = None,
+    ) -> None:
+        self._leaders = leaders
+        self._partition = partition
+        self._settings = settings
+        self._topic_id = topic_id
+        self._under_way: Connection | None = None
+        self._deadline = 0.0
+        self._unknown_since: float | None = None
+
+    def chunks(self, start: int, end: int) -> Iterator[Fetched]:
+        """Fetches that cover the offsets from `start` up to `end`. Raises FetchFailed."""
+        offset = start
+        self._progress()
+        try:
+            while offset < end:
+                answer = self._fetch(offset)
+                if answer is None:
+                    continue
+                records = answer.records or b""
+                following = next_offset(records)
+                if following is None:
+                    self._check_deadline(f"no records came from offset {offset} on")
+                    continue
+                self._progress()
+                offset = max(offset, following)
+                if offset < end:
+                    self._begin(offset)
+                yield Fetched(
+                    records=records,
+                    aborted=answer.aborted_transactions or (),
+                    log_start_offset=answer.log_start_offset,
+                    high_watermark=answer.high_watermark,
+                )
+        finally:
+            self._abandon()
+
+    def _progress(self) -> None:
+        self._deadline = time.monotonic() + self._settings.give_up_after_s
+        self._unknown_since = None
+
+    def _check_deadline(self, what: str) -> None:
+        if time.monotonic() >= self._deadline:
+            waited = self._settings.give_up_after_s
+            raise FetchFailed(f"{self._partition}: {what}, for {waited:g} s")
+
+    def _abandon(self) -> None:
+        """An answer that nobody waits for must not be taken for the next one."""
+        if self._under_way is not None:
+            self._leaders.brokers.drop(self._under_way)
+            self._under_way = None
+
+    def _begin(self, offset: int) -> bool:
+        """Ask for what comes next. False where nobody could be asked."""
+        partition = self._partition
+        try:
+            leader = self._leaders.leader_of(partition)
+            if leader == NO_LEADER:
+                return False
+            connection = self._leaders.brokers.to(leader)
+        except Disconnected:
+            return False
+        try:
+            request = self._request(offset)
+            connection.begin(request, highest_common_version(request, connection.negotiate()))
+        except Disconnected:
+            self._leaders.brokers.drop(connection)
+            return False
+        self._under_way = connection
+        return True
+
+    def _request(self, offset: int) -> FetchRequest:
+        settings = self._settings
+        view = self._leaders.topic(self._partition.topic)
+        known_id = view.topic_id if view is not None else UUID(int=0)
+        wanted = FetchPartition(
+            partition=self._partition.partition,
+            fetch_offset=offset,
+            partition_max_bytes=settings.partition_max_bytes,
+        )
+        topic = FetchTopic(
+            topic=self._partition.topic, topic_id=self._topic_id or known_id, partitions=[wanted]
+        )
+        return FetchRequest(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=1,
+            max_bytes=settings.max_bytes,
+            isolation_level=settings.isolation_level,
+            topics=[topic],
+            rack_id=settings.rack_id,
+        )
+
+    def _fetch(self, offset: int) -> PartitionData | None:
+        """The answer to the fetch under way, or to a new one; None where it has to be tried again."""
+        if self._under_way is None and not self._begin(offset):
+            return self._look_again("its leader cannot be reached")
+        connection = self._under_way
+        assert connection is not None
+        self._under_way = None
+        try:
+            answer = cast(FetchResponse, connection.finish())
+        except Disconnected:
+            self._leaders.brokers.drop(connection)
+            return self._look_again("its leader was lost")
+        if answer.error_code:
+            return self._look_again(ErrorCode.of(answer.error_code).name)
+        found = answer.responses[0].partitions[0]
+        if not found.error_code:
+            return found
+        error = ErrorCode.of(found.error_code)
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise OffsetGone(self._partition, offset, self._log_start_offset(connection))
+        if error not in _MOVING:
+            raise FetchFailed(f"{self._partition}: {error.name}: {error.message}")
+        if error in _NOBODY_KNOWS_THE_TOPIC:
+            self._check_topic()
+        return self._look_again(error.name)
+
+    def _log_start_offset(self, connection: Connection) -> int:
+        """Where the log begins: an answer that refuses an offset does not say it."""
+        partition = ListOffsetsPartition(
+            partition_index=self._partition.partition, timestamp=_EARLIEST
+        )
+        topic = ListOffsetsTopic(name=self._partition.topic, partitions=[partition])
+        answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[topic]))
+        return answer.topics[0].partitions[0].offset
+
+    def _look_again(self, what: str) -> PartitionData | None:
+        """Find out anew who leads; there is no answer yet."""
+        self._check_deadline(what)
+        time.sleep(RETRY_AFTER_S)
+        self._leaders.forget(self._partition.topic)
+        return None
+
+    def _check_topic(self) -> None:
+        name = self._partition.topic
+        self._leaders.forget(name)
+        view = self._leaders.topic(name)
+        if view is not None and self._topic_id not in (None, view.topic_id, UUID(int=0)):
+            raise TopicGone(f"topic {name} was deleted and created anew: its id has changed")
+        if view is None or self._partition.partition not in view.leaders:
+            now = time.monotonic()
+            self._unknown_since = self._unknown_since or now
+            if now - self._unknown_since > TOPIC_GONE_AFTER_S:
+                raise TopicGone(f"{self._partition} does not exist any more")
+
+
+def next_offset(records: bytes | memoryview) -> int | None:
+    """The offset behind the last whole batch, or None where there is no whole batch."""
+    following = None
+    position, end = 0, len(records)
+    while end - position >= HEADER_BYTES:
+        header = read_header(records, position)
+        position += max(header.size, HEADER_BYTES)
+        if position > end:
+            break
+        following = header.next_offset
+    return following

@@ -1,0 +1,176 @@
+"""What the driver asks the cluster: which partitions there are, where they begin and end, what a group has committed.
+
+It owns a client and is used by one thread. Which offsets a query starts and ends at is decided here; what is read in between is
+not.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from headrace.client.admin.admin import Admin
+from headrace.client.admin.group_offsets import alter_offsets, committed_offsets
+from headrace.client.admin.partitions import CONSUMER, by_topic
+from headrace.client.admin.refusal import Refusal, Refused, refusal_of
+from headrace.ids import NO_TOPIC_ID, TopicPartition
+from headrace.pipelines.offset_ranges import Offsets
+from headrace.pipelines.options import EARLIEST, LATEST, OptionError, PartitionNumbers
+from headrace.pipelines.source_options import Place, SourceOptions, TopicChoice
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+_NONE_THAT_YOUNG: Final = -1
+_TOPIC_PATIENCE_S: Final = 5.0  # a topic that was just created is not known everywhere at once
+_RETRY_AFTER_S: Final = 0.1
+_READ_COMMITTED: Final = 1
+
+
+class ClusterOffsets:
+    """Asks for one source. Close it."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._admin = Admin(options.bootstrap_servers, client_id=options.client_id)
+        self.topic_ids: dict[str, str] = {}
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def partitions(self, *, wait_for_topics: bool = False) -> list[TopicPartition]:
+        """The chosen partitions that exist. Raises OptionError where a named topic does not, after some patience."""
+        deadline = time.monotonic() + _TOPIC_PATIENCE_S
+        while True:
+            found, missing = self._look()
+            if not missing or not wait_for_topics:
+                return found
+            if time.monotonic() >= deadline:
+                raise OptionError(f"there is no topic {', '.join(missing)} in the cluster")
+            time.sleep(_RETRY_AFTER_S)
+
+    def _look(self) -> tuple[list[TopicPartition], list[str]]:
+        choice = self._options.choice
+        answer = self._admin.metadata(None if choice.pattern else choice.topics_among([]))
+        there = {
+            topic.name: topic
+            for topic in answer.topics
+            if topic.name is not None
+            and topic.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
+        }
+        chosen = choice.topics_among(
+            [name for name, topic in there.items() if not topic.is_internal]
+        )
+        self.topic_ids = {
+            name: str(there[name].topic_id)
+            for name in chosen
+            if name in there and there[name].topic_id != NO_TOPIC_ID
+        }
+        found = [
+            TopicPartition(name, each.partition_index)
+            for name in chosen
+            if name in there
+            for each in there[name].partitions
+            if _is_assigned(choice, name, each.partition_index)
+        ]
+        return sorted(found), [name for name in chosen if name not in there]
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where partitions end now: for read_committed, where the first open transaction begins."""
+        return self._list(dict.fromkeys(partitions, LATEST))
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._list(dict.fromkeys(partitions, EARLIEST))
+
+    def resolve(self, place: Place, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offsets that a place means in these partitions. Raises OptionError."""
+        if place.timestamp_ms is not None:
+            everywhere = dict.fromkeys(partitions, place.timestamp_ms)
+            return self._by_time(place, everywhere)
+        if place.timestamps is not None:
+            return self._by_time(
+                place, _for_each("…OffsetsByTimestamp", place.timestamps, partitions)
+            )
+        if place.offsets is not None:
+            wanted = _for_each("…Offsets", place.offsets, partitions)
+            words = {each: offset for each, offset in wanted.items() if offset < 0}
+            return wanted | self._list(words)
+        assert place.everywhere is not None
+        found = self._list(dict.fromkeys(partitions, place.everywhere))
+        if place.committed:
+            committed = committed_offsets(self._admin, self._options.group_id)
+            found |= {each: committed[each].offset for each in partitions if each in committed}
+        return found
+
+    def commit(self, group_id: str, offsets: Offsets) -> None:
+        """Show a group's readers, and those who watch its lag, how far this query is."""
+        alter_offsets(self._admin, group_id, offsets)
+
+    def _by_time(self, place: Place, wanted: Offsets) -> dict[TopicPartition, int]:
+        found = self._list(wanted)
+        unmatched = [each for each, offset in found.items() if offset == _NONE_THAT_YOUNG]
+        if unmatched and not place.unmatched_is_latest:
+            raise OptionError(
+                f"{unmatched[0]} has no record at or after {wanted[unmatched[0]]}"
+                " (startingOffsetsByTimestampStrategy=latest starts at its end then)"
+            )
+        return found | (self.latest(unmatched) if unmatched else {})
+
+    def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        def ask(leader: int, wanted: list[TopicPartition]) -> dict[TopicPartition, int | Refusal]:
+            request = ListOffsetsRequest(
+                replica_id=CONSUMER,
+                isolation_level=_READ_COMMITTED if self._options.read_committed else 0,
+                timeout_ms=self._admin.timeout_ms,
+                topics=[
+                    ListOffsetsTopic(
+                        name=topic,
+                        partitions=[
+                            ListOffsetsPartition(
+                                partition_index=number,
+                                timestamp=timestamps[TopicPartition(topic, number)],
+                            )
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(wanted)
+                ],
+            )
+            answer = self._admin.ask_broker(leader, request)
+            return {
+                TopicPartition(topic.name, each.partition_index): refusal_of(each.error_code)
+                or each.offset
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+
+        found = self._admin.ask_leaders(timestamps, ask)
+        for result in found.values():
+            if isinstance(result, Refusal):
+                raise Refused(result)
+        return {each: result for each, result in found.items() if isinstance(result, int)}
+
+
+def _is_assigned(choice: TopicChoice, topic: str, number: int) -> bool:
+    return choice.partitions is None or number in choice.partitions.get(topic, ())
+
+
+def _for_each(
+    what: str, numbers: PartitionNumbers, partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The numbers, which have to be there for exactly these partitions."""
+    given = {
+        TopicPartition(topic, partition): number
+        for topic, of_topic in numbers.items()
+        for partition, number in of_topic.items()
+    }
+    missing = sorted(set(partitions) - given.keys())
+    unknown = sorted(given.keys() - set(partitions))
+    if missing or unknown:
+        text = f"nothing for {missing[0]}" if missing else f"{unknown[0]}, which is not read"
+        raise OptionError(
+            f"{what} must name every partition that is read, and no other: it has {text}"
+        )
+    return given

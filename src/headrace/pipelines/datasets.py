@@ -1,0 +1,248 @@
+"""Definitions as DataFrames and as started queries: the only module that turns a dataset into Spark's own words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, assert_never
+
+from headrace.pipelines.databases import DatabaseTable
+from headrace.pipelines.definitions import SPARK, inputs_of, topic_options
+from headrace.pipelines.pipeline import (
+    Database,
+    DefinitionError,
+    Definitions,
+    Files,
+    Flow,
+    Jdbc,
+    Source,
+    SparkFormat,
+    Table,
+    Topic,
+    View,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.readwriter import DataFrameReader
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+RECORD_COLUMNS = frozenset({"key", "value", "topic", "partition", "headers"})
+
+
+class Datasets:
+    """The DataFrames of one pipeline, built when first asked for, and the queries that write them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        definitions: Definitions,
+        *,
+        bootstrap_servers: str,
+        directory: Path,
+    ) -> None:
+        self._spark = spark
+        self._definitions = definitions
+        self._bootstrap_servers = bootstrap_servers
+        self._directory = directory
+        self._frames: dict[str, DataFrame] = {}
+
+    def frame_of(self, item: View | Flow) -> DataFrame:
+        """What an item's function makes of its inputs. Inputs are temporary views as well, for SQL."""
+        inputs = {name: self._named(name) for name in inputs_of(item, self._definitions)}
+        arguments = inspect_arguments(item, inputs, self._spark)
+        frame: DataFrame = item.query(**arguments)
+        if frame is None or not hasattr(frame, "createOrReplaceTempView"):
+            raise DefinitionError(f"{item.name} returned {frame!r}, not a DataFrame")
+        return frame
+
+    def _named(self, name: str) -> DataFrame:
+        if name not in self._frames:
+            source = self._definitions.sources.get(name)
+            frame = self._read(source) if source else self.frame_of(self._definitions.views[name])
+            frame.createOrReplaceTempView(name)
+            self._frames[name] = frame
+        return self._frames[name]
+
+    def register_views(self) -> None:
+        """Make views that take no arguments known by name: functions of Declarative Pipelines ask Spark for them."""
+        for view in self._definitions.views.values():
+            if not view.inputs:
+                self._named(view.name)
+
+    # Reading.
+
+    def _read(self, source: Source) -> DataFrame:
+        reader: DataFrameReader | DataStreamReader = (
+            self._spark.readStream if source.streaming else self._spark.read
+        )
+        dataset = source.dataset
+        match dataset:
+            case Topic():
+                options = topic_options(dataset, self._bootstrap_servers)
+                frame = reader.format("headrace").options(subscribe=dataset.name, **options).load()
+                return newest_by_key(frame) if source.as_table else frame
+            case Files():
+                if dataset.schema is not None:
+                    reader = reader.schema(dataset.schema)
+                return reader.format(dataset.format).options(**dataset.options).load(dataset.path)
+            case Jdbc():
+                if source.streaming:
+                    raise DefinitionError(
+                        f"{source.name}: JDBC tables are read with streaming=False"
+                    )
+                options = {"url": dataset.url, "dbtable": dataset.table, **dataset.options}
+                return reader.format("jdbc").options(**options).load()
+            case Database():
+                return self._read_database(source, dataset)
+            case Table():
+                self.ensure_table(dataset.name, None)
+                return reader.table(dataset.name)
+            case SparkFormat():
+                return reader.format(dataset.format).options(**dataset.options).load()
+            case _:
+                assert_never(dataset)
+
+    def _read_database(self, source: Source, dataset: Database) -> DataFrame:
+        from headrace.pipelines.table_changes import TableChangesSource
+
+        if not source.streaming:
+            raise DefinitionError(f"{source.name}: a database is read as a stream of its changes")
+        assert dataset.schema is not None
+        assert dataset.version is not None
+        self._spark.dataSource.register(TableChangesSource)
+        options = {"url": dataset.url, "table": dataset.table, "version": dataset.version}
+        reader = self._spark.readStream.format("headrace-table").schema(dataset.schema)
+        return reader.options(**options).load()
+
+    # Writing.
+
+    def start(self, flow: Flow, *, available_now: bool) -> StreamingQuery:
+        """Start the query of a flow. Its checkpoint is found again by the flow's name."""
+        frame = self.frame_of(flow)
+        if not frame.isStreaming:
+            raise DefinitionError(f"{flow.name} reads no stream: nothing would drive it")
+        writer = self._writer(flow, frame).queryName(flow.name).outputMode(flow.mode)
+        writer = writer.option(
+            "checkpointLocation", str(self._directory / "checkpoints" / flow.name)
+        )
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        elif flow.trigger is not None:
+            writer = writer.trigger(processingTime=flow.trigger)
+        return writer.start()
+
+    def _writer(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
+        into = flow.into
+        match into:
+            case Topic():
+                options = {"topic": into.name, **topic_options(into, self._bootstrap_servers)}
+                records = as_records(frame, into.key)
+                if flow.mode == "update":
+                    # Spark gives a sink written in Python no updates; batch by batch they are rows like any other.
+                    return records.writeStream.foreachBatch(_append("headrace", options))
+                return records.writeStream.format("headrace").options(**options)
+            case Files():
+                writer = frame.writeStream.format(into.format).option("path", into.path)
+                if into.partition_by:
+                    writer = writer.partitionBy(*into.partition_by)
+                return writer.options(**into.options)
+            case Jdbc():
+                options = {"url": into.url, "dbtable": into.table, **into.options}
+                return frame.writeStream.foreachBatch(_append("jdbc", options))
+            case Database():
+                return frame.writeStream.foreachBatch(_upsert(into))
+            case Table():
+                self.ensure_table(into.name, frame)
+                return frame.writeStream.format("parquet").option(
+                    "path", self._table_path(into.name)
+                )
+            case SparkFormat():
+                return frame.writeStream.format(into.format).options(**into.options)
+            case _:
+                assert_never(into)
+
+    def compute(self, flow: Flow) -> None:
+        """A flow that is computed once: what it finds replaces what was there."""
+        if not isinstance(flow.into, Table):
+            raise DefinitionError(f"{flow.name}: only tables are computed as a whole")
+        self.refresh_tables()
+        frame = self.frame_of(flow)
+        frame.write.mode("overwrite").parquet(self._table_path(flow.into.name))
+        self.ensure_table(flow.into.name, frame)
+
+    def refresh_tables(self) -> None:
+        """Let this session see what queries have written to the pipeline's tables: it remembers which files there were."""
+        for flow in self._definitions.flows.values():
+            if isinstance(flow.into, Table) and self._spark.catalog.tableExists(flow.into.name):
+                self._spark.catalog.refreshTable(flow.into.name)
+
+    def ensure_table(self, name: str, frame: DataFrame | None) -> None:
+        """Make a table of the pipeline known to this session."""
+        path = self._table_path(name)
+        if self._spark.catalog.tableExists(name):
+            return
+        if frame is not None:
+            Path(path).mkdir(parents=True, exist_ok=True)
+            self._spark.catalog.createTable(name, path=path, source="parquet", schema=frame.schema)
+        elif Path(path).exists():
+            self._spark.catalog.createTable(name, path=path, source="parquet")
+        else:
+            raise DefinitionError(f"there is no table {name} yet: no flow has written it")
+
+    def _table_path(self, name: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9_.]+", name):
+            raise DefinitionError(f"'{name}' is no name for a table")
+        return str(self._directory / "tables" / name)
+
+
+def inspect_arguments(
+    item: View | Flow, inputs: dict[str, Any], spark: SparkSession
+) -> dict[str, Any]:
+    """The arguments of an item's function: its inputs by name, and the session where it asks for it."""
+    import inspect
+
+    wanted = inspect.signature(item.query).parameters
+    return {name: spark if name == SPARK else inputs[name] for name in wanted}
+
+
+def newest_by_key(frame: DataFrame) -> DataFrame:
+    """A topic as a table: the newest value of each key; a key whose newest value is null is gone."""
+    from pyspark.sql import functions as fn
+
+    others = [name for name in frame.columns if name != "key"]
+    place = fn.struct("partition", "offset")
+    newest = frame.groupBy("key").agg(
+        *[fn.max_by(fn.struct(name), place).alias(name) for name in others]
+    )
+    columns = [fn.col(f"{name}.{name}").alias(name) for name in others]
+    return newest.select("key", *columns).where("value is not null")
+
+
+def as_records(frame: DataFrame, key: str | None) -> DataFrame:
+    """Rows as records: as they are where they have a column `value`, else as JSON with `key` for the key."""
+    from pyspark.sql import functions as fn
+
+    if "value" in frame.columns and set(frame.columns) <= RECORD_COLUMNS:
+        return frame
+    value = fn.to_json(fn.struct(*[fn.col(f"`{name}`") for name in frame.columns])).alias("value")
+    if key is None:
+        return frame.select(value)
+    return frame.select(fn.col(key).cast("string").alias("key"), value)
+
+
+def _append(its_format: str, options: dict[str, str]) -> Any:
+    def append(frame: DataFrame, _batch_id: int) -> None:
+        frame.write.format(its_format).mode("append").options(**options).save()
+
+    return append
+
+
+def _upsert(into: Database) -> Any:
+    table = DatabaseTable(into.url, into.table)
+
+    def upsert(frame: DataFrame, _batch_id: int) -> None:
+        table.upsert(frame.columns, into.keys, frame.toLocalIterator())
+
+    return upsert

@@ -1,0 +1,144 @@
+"""Loads a pipeline's file and checks what it says, before Spark is asked for anything.
+
+Files with the decorators of Spark Declarative Pipelines are loaded too (`sdp_definitions`). The file's own code runs here.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.pipelines.options import SINK_OPTIONS, checked
+from headrace.pipelines.pipeline import (
+    SQL,
+    Database,
+    Dataset,
+    DefinitionError,
+    Definitions,
+    Files,
+    Flow,
+    Source,
+    SparkFormat,
+    Topic,
+    View,
+    collecting,
+)
+from headrace.pipelines.source_options import parse_source_options
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SPARK = "spark"  # an argument of this name is the session
+
+
+def load(path: Path, *, variables: Mapping[str, Any] | None = None) -> Definitions:
+    """What a file defines. Raises DefinitionError. `variables` are put into the file's namespace."""
+    if not path.is_file():
+        raise DefinitionError(f"there is no file {path}")
+    given = dict(variables or {})
+    with collecting() as found:
+        if "pyspark.pipelines" in path.read_text(encoding="utf-8") or _imports_sdp(path):
+            from headrace.pipelines.sdp_definitions import collecting_sdp
+
+            with collecting_sdp(found):
+                runpy.run_path(str(path), init_globals=given)
+        else:
+            runpy.run_path(str(path), init_globals=given)
+    if not found.flows:
+        raise DefinitionError(f"{path} defines no flow: nothing would be written")
+    return found
+
+
+def _imports_sdp(path: Path) -> bool:
+    return (
+        re.search(r"from pyspark import .*\bpipelines\b", path.read_text(encoding="utf-8"))
+        is not None
+    )
+
+
+def check(definitions: Definitions, *, bootstrap_servers: str) -> None:
+    """Raises DefinitionError or OptionError for names that lead nowhere and options that make no sense."""
+    known = {*definitions.sources, *definitions.views}
+    items: list[View | Flow] = [*definitions.views.values(), *definitions.flows.values()]
+    for item in items:
+        for name in item.inputs:
+            if not name.startswith(SQL) and name not in known and name != SPARK:
+                there = ", ".join(sorted(known)) or "none"
+                raise DefinitionError(
+                    f"{item.name} wants '{name}', which is no source and no view; there are: {there}"
+                )
+    for view in definitions.views.values():
+        _check_circle(definitions, view, ())
+    for source in definitions.sources.values():
+        _check_source(source, bootstrap_servers)
+    for flow in definitions.flows.values():
+        _check_sink(flow, bootstrap_servers)
+
+
+def _check_circle(definitions: Definitions, view: View, above: tuple[str, ...]) -> None:
+    if view.name in above:
+        raise DefinitionError(f"a circle: {' -> '.join((*above, view.name))}")
+    for name in inputs_of(view, definitions):
+        if name in definitions.views:
+            _check_circle(definitions, definitions.views[name], (*above, view.name))
+
+
+def inputs_of(item: View | Flow, definitions: Definitions) -> list[str]:
+    """The sources and views an item is made of; of SQL, those whose names are words in it."""
+    known = {*definitions.sources, *definitions.views}
+    found: list[str] = []
+    for name in item.inputs:
+        if name.startswith(SQL):
+            found += [word for word in _WORD.findall(name.removeprefix(SQL)) if word in known]
+        elif name != SPARK:
+            found.append(name)
+    return list(dict.fromkeys(each for each in found if each != item.name))
+
+
+def _check_source(source: Source, bootstrap_servers: str) -> None:
+    dataset = source.dataset
+    if isinstance(dataset, Topic):
+        options = topic_options(dataset, bootstrap_servers) | {"subscribe": dataset.name}
+        parse_source_options(options, streaming=source.streaming)
+    elif source.as_table:
+        raise DefinitionError(f"{source.name}: as_table is for topics")
+    if isinstance(dataset, Database) and (dataset.schema is None or dataset.version is None):
+        raise DefinitionError(
+            f"{source.name}: to read a database's changes, schema= and version= must be given"
+        )
+    if (
+        isinstance(dataset, Files)
+        and source.streaming
+        and dataset.schema is None
+        and dataset.format != "text"
+    ):
+        raise DefinitionError(f"{source.name}: a stream of files needs schema=")
+
+
+def _check_sink(flow: Flow, bootstrap_servers: str) -> None:
+    if isinstance(flow.into, Topic):
+        checked(topic_options(flow.into, bootstrap_servers), SINK_OPTIONS, where="a sink")
+    if isinstance(flow.into, Database) and not flow.into.keys:
+        raise DefinitionError(
+            f"{flow.name}: rows are written to a database by key: keys= is missing"
+        )
+    if isinstance(flow.into, Files) and flow.mode != "append":
+        raise DefinitionError(
+            f"{flow.name}: files can only be appended to, not written in mode {flow.mode}"
+        )
+
+
+def topic_options(dataset: Topic, bootstrap_servers: str) -> dict[str, str]:
+    """The options of a topic, with the brokers where it does not name its own."""
+    return {"kafka.bootstrap.servers": bootstrap_servers, **dataset.options}
+
+
+def dead_letter_topics(definitions: Definitions) -> list[str]:
+    """Where the pipeline's sources put what they cannot decode."""
+    options = [_options(source.dataset) for source in definitions.sources.values()]
+    return sorted({each["deadLetterTopic"] for each in options if "deadLetterTopic" in each})
+
+
+def _options(dataset: Dataset) -> Mapping[str, str]:
+    return dataset.options if isinstance(dataset, Topic | SparkFormat) else {}

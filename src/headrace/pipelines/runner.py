@@ -1,0 +1,270 @@
+"""Runs a pipeline: owns the session, starts its flows, tells how they go, and stops them between batches.
+
+A rim module. A flow that fails ends the run, because a pipeline of which a part stands still is worse than one that is down.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from headrace.client.admin.admin import Admin
+from headrace.client.admin.partitions import OffsetSpec, list_offsets
+from headrace.client.admin.refusal import Refusal
+from headrace.errors import HeadraceError
+from headrace.ids import TopicPartition
+from headrace.pipelines.datasets import Datasets
+from headrace.pipelines.definitions import check, dead_letter_topics, load
+from headrace.pipelines.progress_report import flow_report, report_line
+from headrace.pipelines.run_state import RunState
+from headrace.pipelines.spark_session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from headrace.pipelines.pipeline import Definitions
+
+_POLL_S: Final = 0.1
+_STOP_BETWEEN_BATCHES_S: Final = 10.0
+
+
+class FlowFailed(HeadraceError):
+    """A query of the pipeline ended with an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a pipeline is run."""
+
+    path: Path
+    state: RunState
+    bootstrap_servers: str
+    master: str = "local[*]"
+    available_now: bool = False
+    as_json: bool = False
+    progress_s: float = 5.0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def validate(options: RunOptions, *, with_spark: bool) -> Definitions:
+    """Check a pipeline's file; with Spark, build its DataFrames too. Raises what is wrong."""
+    if not with_spark:
+        definitions = load(options.path)
+        check(definitions, bootstrap_servers=options.bootstrap_servers)
+        return definitions
+    with _session(options) as spark:
+        definitions = load(options.path, variables={"spark": spark})
+        check(definitions, bootstrap_servers=options.bootstrap_servers)
+        datasets = _datasets(spark, definitions, options)
+        datasets.register_views()
+        for flow in definitions.flows.values():
+            datasets.frame_of(flow)
+    return definitions
+
+
+def run(options: RunOptions, *, say: Callable[[str], None]) -> str:
+    """Run a pipeline until it is done or told to stop; how it ended. Raises FlowFailed and what is wrong with the file."""
+    state = options.state
+    state.begin(file=str(options.path.resolve()), master=options.master)
+    say(
+        f"pipeline {state.name}: Spark's log is {state.log_file}, checkpoints are under {state.directory}"
+    )
+    outcome = "failed"
+    try:
+        with _told_to_stop() as stop, _session(options) as spark:
+            outcome = _run_flows(spark, options, stop, say)
+    finally:
+        state.end(outcome)
+    return outcome
+
+
+def _run_flows(
+    spark: SparkSession, options: RunOptions, stop: _Stop, say: Callable[[str], None]
+) -> str:
+    definitions = load(options.path, variables={"spark": spark})
+    check(definitions, bootstrap_servers=options.bootstrap_servers)
+    batches = [flow for flow in definitions.flows.values() if flow.is_batch]
+    if batches and not options.available_now:
+        names = ", ".join(flow.name for flow in batches)
+        raise FlowFailed(
+            f"{names}: computed as a whole, which only a run with --available-now does"
+        )
+    datasets = _datasets(spark, definitions, options)
+    datasets.register_views()
+    queries = {
+        flow.name: datasets.start(flow, available_now=options.available_now)
+        for flow in definitions.flows.values()
+        if not flow.is_batch
+    }
+    say(f"running: {', '.join(queries)}")
+    report = _Report(options, definitions, say)
+    try:
+        while not stop.asked and any(query.isActive for query in queries.values()):
+            report.look(queries)
+            time.sleep(_POLL_S)
+            _raise_failure(queries)
+        if stop.asked:
+            say("stopping between batches")
+            _stop_between_batches(queries)
+        _raise_failure(queries)
+        report.look(queries, at_the_end=True)
+    finally:
+        for query in queries.values():
+            query.stop()
+    if stop.asked:
+        return "stopped"
+    for flow in batches:
+        datasets.compute(flow)
+        say(f"computed: {flow.name}")
+    return "finished"
+
+
+def _datasets(spark: SparkSession, definitions: Definitions, options: RunOptions) -> Datasets:
+    return Datasets(
+        spark,
+        definitions,
+        bootstrap_servers=options.bootstrap_servers,
+        directory=options.state.directory,
+    )
+
+
+@contextmanager
+def _session(options: RunOptions) -> Iterator[SparkSession]:
+    state = options.state
+    state.directory.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "spark.sql.warehouse.dir": str(state.directory / "warehouse"),
+        "headrace.bootstrap.servers": options.bootstrap_servers,
+        **options.settings,
+    }
+    spark = start_session(
+        state.name, master=options.master, settings=settings, log_file=state.log_file
+    )
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@dataclass(slots=True)
+class _Stop:
+    asked: bool = False
+
+
+@contextmanager
+def _told_to_stop() -> Iterator[_Stop]:
+    """SIGTERM and SIGINT ask for a stop; a second one is no request any more."""
+    stop = _Stop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def asked(number: int, _frame: object) -> None:
+        if stop.asked:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        stop.asked = True
+
+    for number in before:
+        signal.signal(number, asked)
+    try:
+        yield stop
+    finally:
+        for number, what in before.items():
+            signal.signal(number, what)
+
+
+def _stop_between_batches(queries: Mapping[str, StreamingQuery]) -> None:
+    """Stop each query at a moment when it runs no batch, so that nothing has to be done twice."""
+    deadline = time.monotonic() + _STOP_BETWEEN_BATCHES_S
+    left = dict(queries)
+    while left and time.monotonic() < deadline:
+        for name, query in list(left.items()):
+            if not query.isActive or not query.status["isTriggerActive"]:
+                query.stop()
+                del left[name]
+        time.sleep(0.005)
+
+
+def _raise_failure(queries: Mapping[str, StreamingQuery]) -> None:
+    for name, query in queries.items():
+        error = query.exception()
+        if error is not None:
+            raise FlowFailed(f"flow {name} failed: {_first_words(str(error))}")
+
+
+def _first_words(text: str) -> str:
+    """The message without the traces; the last line of a Python trace says what it was about."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("headrace.")]
+    return (ours or lines or ["no reason was given"])[-1 if ours else 0]
+
+
+class _Report:
+    """Tells how the flows go: to the terminal now and then, to the state directory always."""
+
+    def __init__(
+        self, options: RunOptions, definitions: Definitions, say: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._say = say
+        self._dead_letter_topics = dead_letter_topics(definitions)
+        self._told: dict[str, Any] = {}
+        self._next_s = 0.0
+
+    def look(self, queries: Mapping[str, StreamingQuery], *, at_the_end: bool = False) -> None:
+        now_s = time.monotonic()
+        if now_s < self._next_s and not at_the_end:
+            return
+        self._next_s = now_s + self._options.progress_s
+        flows = {}
+        for name, query in queries.items():
+            progress = query.lastProgress
+            if progress is not None:
+                flows[name] = flow_report(json.loads(progress.json))
+        if not flows:
+            return
+        found = {"flows": flows, "dead_letters": self._dead_letters()}
+        self._options.state.report(found)
+        if found != self._told:
+            self._told = found
+            self._tell(found)
+
+    def _tell(self, found: dict[str, Any]) -> None:
+        if self._options.as_json:
+            self._say(json.dumps(found))
+            return
+        for name, report in found["flows"].items():
+            self._say(report_line(name, report))
+        for topic, count in found["dead_letters"].items():
+            if count:
+                self._say(f"{topic}: {count:,} dead letters")
+
+    def _dead_letters(self) -> dict[str, int]:
+        """How many records wait in each dead-letter topic."""
+        if not self._dead_letter_topics:
+            return {}
+        try:
+            with Admin(self._options.bootstrap_servers, timeout_s=5) as admin:
+                return {topic: count_records(admin, topic) for topic in self._dead_letter_topics}
+        except HeadraceError:
+            return {}
+
+
+def count_records(admin: Admin, topic: str) -> int:
+    """How many offsets a topic holds; 0 where there is no such topic."""
+    partitions = [
+        TopicPartition(topic, each.partition_index)
+        for found in admin.metadata([topic]).topics
+        for each in found.partitions
+    ]
+    total = 0
+    for sign, spec in ((1, OffsetSpec.LATEST), (-1, OffsetSpec.EARLIEST)):
+        for place in list_offsets(admin, partitions, spec).values():
+            total += 0 if isinstance(place, Refusal) else sign * place.offset
+    return total

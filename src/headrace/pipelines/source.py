@@ -1,0 +1,241 @@
+"""`format("headrace")`: what Spark sees of us. Topics as a batch source, a streaming source and a sink.
+
+Spark finds this class by its name when the package is installed (`pyspark_headrace`), or after
+`spark.dataSource.register(HeadraceDataSource)`. It is imported wherever Spark plans a query, so it imports little; Spark pickles
+readers and writers and calls them in other processes, so they hold options and no connections.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from headrace.pipelines.cluster_offsets import ClusterOffsets
+    from headrace.pipelines.range_reading import TaskRange
+    from headrace.pipelines.sink import SinkWriter, StreamSinkWriter
+    from headrace.pipelines.stream_progress import StreamProgress
+
+_log = logging.getLogger(__name__)
+
+
+class HeadraceDataSource(DataSource):
+    """Topics, for Spark."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "headrace"
+
+    def schema(self) -> str:
+        """The columns where the user gave no schema of their own."""
+        from headrace.pipelines.options import SOURCE_OPTIONS, checked
+        from headrace.pipelines.record_opening import columns_ddl
+        from headrace.pipelines.source_options import opening_of
+
+        return columns_ddl(opening_of(checked(self.options, SOURCE_OPTIONS, where="a query")))
+
+    def reader(self, schema: StructType) -> BatchReader:
+        return BatchReader(dict(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
+        return StreamReader(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> SinkWriter:  # noqa: FBT001 - Spark's call
+        from headrace.pipelines.options import OptionError
+        from headrace.pipelines.sink import SinkWriter
+
+        if overwrite:
+            raise OptionError("a topic cannot be overwritten: use mode('append')")
+        return SinkWriter(dict(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSinkWriter:  # noqa: FBT001, N802
+        from headrace.pipelines.sink import StreamSinkWriter
+
+        return StreamSinkWriter(dict(self.options), schema)
+
+
+class RangePartition(InputPartition):
+    """A range of a partition, for one task."""
+
+    def __init__(self, task: TaskRange) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+class BatchReader(DataSourceReader):
+    """Reads what lies between two places, once."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        from headrace.pipelines.record_opening import Opener
+        from headrace.pipelines.source_options import parse_source_options
+
+        self._options = parse_source_options(options, streaming=False)
+        self._schema = _arrow_schema(schema)
+        Opener(
+            self._schema, self._options.opening
+        )  # a wrong schema is told before anything is read
+
+    def partitions(self) -> list[RangePartition]:
+        from headrace.pipelines.cluster_offsets import ClusterOffsets
+        from headrace.pipelines.offset_ranges import OffsetRange, cut
+        from headrace.pipelines.range_reading import TaskRange
+
+        cluster = ClusterOffsets(self._options)
+        try:
+            partitions = cluster.partitions(wait_for_topics=True)
+            starts = cluster.resolve(self._options.starting, partitions)
+            ends = cluster.resolve(self._options.ending, partitions)
+        finally:
+            cluster.close()
+        ranges = cut(
+            (
+                OffsetRange(partition=each, start=starts[each], end=ends[each])
+                for each in partitions
+            ),
+            min_partitions=self._options.portions.min_partitions,
+            max_records=self._options.portions.max_records_per_partition,
+        )
+        return [
+            RangePartition(
+                TaskRange(
+                    partition=each.partition,
+                    start=each.start,
+                    end=each.end,
+                    topic_id=cluster.topic_ids.get(each.partition.topic),
+                )
+            )
+            for each in ranges
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from headrace.pipelines.range_reading import read_range
+
+        assert isinstance(partition, RangePartition)
+        return read_range(partition.task, self._schema, self._options)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads on and on. One object lives beside the driver and answers about offsets; others, pickled, read."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        from headrace.pipelines.record_opening import Opener
+        from headrace.pipelines.source_options import parse_source_options
+
+        self._options = parse_source_options(options, streaming=True)
+        self._schema = _arrow_schema(schema)
+        Opener(self._schema, self._options.opening)
+        self._cluster: ClusterOffsets | None = None
+        self._progress: StreamProgress | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
+        return self._answering().initial()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        # With limits of our own, "all that is available" comes only from a trigger that wants it.
+        everything = self._is_limited() and isinstance(limit, ReadAllAvailable)
+        return self._answering().next_end(start, everything=everything)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        portions = self._options.portions
+        rows = portions.max_offsets or portions.min_offsets
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def _is_limited(self) -> bool:
+        portions = self._options.portions
+        return (portions.max_offsets or portions.min_offsets) is not None
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return self._answering().latest_known()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._answering().freeze()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
+        from headrace.pipelines.range_reading import TaskRange
+
+        return [
+            RangePartition(
+                TaskRange(
+                    partition=each.range.partition,
+                    start=each.range.start,
+                    end=each.range.end,
+                    topic_id=each.topic_id,
+                )
+            )
+            for each in self._answering().planned(start, end)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from headrace.pipelines.range_reading import read_range
+
+        assert isinstance(partition, RangePartition)
+        return read_range(partition.task, self._schema, self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        from headrace.errors import HeadraceError
+        from headrace.pipelines.offset_ranges import offsets_in
+
+        group = self._options.commit_group
+        offsets = offsets_in(end)
+        if not group or not offsets:
+            return
+        self._answering()
+        assert self._cluster is not None
+        try:
+            self._cluster.commit(group, offsets)
+        except HeadraceError as error:
+            # The checkpoint is what counts; the next batch shows the group a newer place.
+            _log.warning("the progress was not committed to group %s: %s", group, error)
+
+    def stop(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _answering(self) -> StreamProgress:
+        from headrace.pipelines.cluster_offsets import ClusterOffsets
+        from headrace.pipelines.stream_progress import StreamProgress
+
+        if self._progress is None:
+            self._cluster = ClusterOffsets(self._options)
+            self._progress = StreamProgress(
+                self._cluster,
+                starting=self._options.starting,
+                portions=self._options.portions,
+                on_loss=self._report_loss,
+                now_ms=lambda: time.time_ns() // 1_000_000,
+            )
+        return self._progress
+
+    def _report_loss(self, what: str) -> None:
+        from headrace.pipelines.range_reading import DataLost
+
+        if self._options.fail_on_data_loss:
+            raise DataLost(
+                f"{what}. Records may have been lost (failOnDataLoss=false goes on with what is there)"
+            )
+        _log.warning("%s; going on, because failOnDataLoss=false", what)
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    found: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    return found

@@ -1,0 +1,34 @@
+"""What a simulated broker does by itself, again and again: as `broker.housekeeping` does, but at once."""
+
+from headrace.log.disk import Disk
+from headrace.log.log_dirs import LogDirs
+from headrace.log.retention import delete_old_segments
+from headrace.replication.partition_table import PartitionTable
+
+
+def keep_house(log_dirs: LogDirs, partitions: PartitionTable, disk: Disk, now_ms: int) -> None:
+    """Sync whole segments, delete what is no longer wanted, write checkpoints."""
+    for log in log_dirs:
+        if log.has_unflushed_segments:
+            plan = log.unflushed(sealed_only=True)
+            plan.run()
+            log.mark_flushed(plan, now_ms)
+        partition = partitions.get(*log.topic_partition)
+        if partition is not None:
+            delete_old_segments(log, high_watermark=partition.high_watermark, now_ms=now_ms)
+        for path in log.removable(now_ms):
+            disk.remove(path)
+    note_high_watermarks(log_dirs, partitions)
+    for _, files in log_dirs.checkpoints():
+        for path, content in files:
+            disk.replace(path, content)
+
+
+def note_high_watermarks(log_dirs: LogDirs, partitions: PartitionTable) -> None:
+    """Let the next checkpoint tell how far each partition is committed."""
+    for directory in log_dirs.online:
+        directory.high_watermarks = {
+            where: partition.high_watermark
+            for where in directory.logs
+            if (partition := partitions.get(*where)) is not None
+        }
