@@ -36,7 +36,7 @@ def test_no_event_is_lost_when_drivers_die(topics: Topics, tmp_path: Path) -> No
 
     process = start(path, topics, state)
     eventually(
-        lambda: (state / "copy" / "checkpoints" / "copy" / "commits" / "0").exists(),
+        (state / "copy" / "checkpoints" / "copy" / "commits" / "0").exists,
         "no first batch",
     )
     for _ in range(KILLS):
