@@ -155,7 +155,7 @@ def test_brokers_stop_in_order_while_zookeeper_is_down(cluster: ClusterProcess) 
         for broker in cluster.brokers.values():
             began_s = time.monotonic()
             broker.stop()
-            assert time.monotonic() - began_s < 15
+            assert time.monotonic() - began_s < 40  # generous: other work may share the machine
         zookeeper.start()
         for broker in cluster.brokers.values():
             broker.launch()
