@@ -130,11 +130,11 @@ class Load:
                 producer.produce(
                     self._topic, value_of(record), partition=partition, on_delivery=delivered
                 )
-            except (BufferError, KafkaException) as error:
-                send.outcome = Outcome.FAIL
+                producer.poll(self._pause_s)
+            except (BufferError, KafkaException) as error:  # nothing that it could go on after
                 self._failures.append(f"producer {number}: {error}")
+                self._has_failed = True
                 break
-            producer.poll(self._pause_s)
         left = producer.flush(0 if self._has_failed else _DELIVERY_S)
         if left:
             self._failures.append(f"producer {number}: {left} records were never answered")

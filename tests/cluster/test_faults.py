@@ -112,8 +112,7 @@ def test_a_controller_is_paused_beyond_its_session(cluster: ClusterProcess) -> N
         finally:
             cluster.brokers[victim].resume()
         load.wait_for_progress(50)
-        cluster.wait_for_full_isr(TOPIC)
-        assert cluster.controller() != victim
+        cluster.wait_for_another_controller(victim)
         load.finish()
 
 
@@ -155,7 +154,7 @@ def test_brokers_stop_in_order_while_zookeeper_is_down(cluster: ClusterProcess) 
         for broker in cluster.brokers.values():
             began_s = time.monotonic()
             broker.stop()
-            assert time.monotonic() - began_s < 40  # generous: other work may share the machine
+            assert time.monotonic() - began_s < 15
         zookeeper.start()
         for broker in cluster.brokers.values():
             broker.launch()

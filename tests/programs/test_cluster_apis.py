@@ -1,12 +1,17 @@
 """What single brokers of a cluster answer: to whom it matters, whether they lead, follow or control or not."""
 
+import random
+import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from headrace.client.connection import Connection
+from headrace.controller.cluster_state import ClusterState
+from headrace.controller.values import ConfigKind
 from headrace.testing.embedded_cluster import EmbeddedCluster
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.message import Request, Response
@@ -22,6 +27,11 @@ from headrace.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
+from headrace.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -44,6 +54,7 @@ from tests.differential.requests import LATEST, batch, produce
 R = TypeVar("R", bound=Response)
 
 BROKERS = {1, 2, 3}
+TOPIC, BROKER = 2, 4  # resource types
 FETCH_VERSION = 11  # by name, with a rack
 
 
@@ -80,7 +91,7 @@ def fetched(
 ) -> PartitionData:
     part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     request = FetchRequest(
-        max_wait_ms=500,
+        max_wait_ms=5_000,  # a follower hears of the high watermark with its next fetch
         min_bytes=1,
         max_bytes=1 << 20,
         topics=[FetchTopic(topic=topic, partitions=[part])],
@@ -90,6 +101,10 @@ def fetched(
 
 
 # ---- any broker takes what the controller decides
+
+
+def _has_three_partitions(topic: str, state: ClusterState) -> bool:
+    return state.partition(topic, 2) is not None
 
 
 def test_topics_come_grow_and_go_through_any_broker(headrace_cluster: EmbeddedCluster) -> None:
@@ -106,7 +121,7 @@ def test_topics_come_grow_and_go_through_any_broker(headrace_cluster: EmbeddedCl
             cluster, broker_id, CreatePartitionsRequest(topics=[more], timeout_ms=10_000), 3
         )
         assert [one.error_code for one in grown.results] == [0]
-        cluster.wait_until(lambda state, name=name: len(state.topics[name].partitions) == 3)  # type: ignore[misc]  # a default binds the loop's value
+        cluster.wait_until(partial(_has_three_partitions, name))
         again = ask(cluster, broker_id, CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), 7)
         assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
         gone = ask(
@@ -278,7 +293,10 @@ def test_a_partition_moves_with_all_it_has(headrace_cluster: EmbeddedCluster) ->
     assert leader in target
     append(cluster, "a", b"three")
     assert fetched(cluster, leader, "a", 0).high_watermark == 3
-    assert not list(Path(cluster.brokers[source].data_directory).glob("a-0"))
+    deadline = time.monotonic() + 10
+    while list(Path(cluster.brokers[source].data_directory).glob("a-0*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_a_move_to_a_dead_broker_waits_and_is_taken_back(
@@ -301,6 +319,42 @@ def test_a_move_to_a_dead_broker_waits_and_is_taken_back(
     )
     assert move(cluster, through, None) == 0
     assert move(cluster, through, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def set_config(cluster: EmbeddedCluster, kind: int, name: str, **values: str | None) -> None:
+    entries = [
+        AlterableConfig(
+            name=key.replace("_", "."), config_operation=0 if value is not None else 1, value=value
+        )
+        for key, value in values.items()
+    ]
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    assert [one.error_code for one in ask(cluster, 1, request, 1).responses] == [0]
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_throttled_copy_takes_its_time(headrace_cluster: EmbeddedCluster, side: str) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a", replication_factor=1)
+    source = cluster.leader("a")
+    target = others(source)[0]
+    for _ in range(4):
+        append(cluster, "a", random.randbytes(600_000))
+    rate, replicas = f"{side}_replication_throttled_rate", f"{side}_replication_throttled_replicas"
+    set_config(cluster, BROKER, "", **{rate: "1"})
+    set_config(cluster, TOPIC, "a", **{replicas: "*"})
+    cluster.wait_until(lambda state: (ConfigKind.TOPIC, "a") in state.configs)
+    try:
+        assert move(cluster, others(source)[0], [target]) == 0
+        with pytest.raises(TimeoutError):
+            cluster.wait_until(
+                lambda state: not state.topics["a"].partitions[0].is_reassigning, timeout_s=1.5
+            )
+    finally:
+        set_config(cluster, BROKER, "", **{rate: None})
+    cluster.wait_until(lambda state: state.topics["a"].partitions[0].replicas == (target,))
+    assert fetched(cluster, target, "a", 3).high_watermark == 4
 
 
 # ---- consumers read nearby

@@ -1,23 +1,18 @@
 """The cluster of the pytest plugin: three real brokers in this process, killed and restarted, seen through real clients."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-from headrace.client.connection import Connection
+from headrace.controller.cluster_state import ClusterState
 from headrace.errors import HeadraceError
-from headrace.testing.embedded_broker import EmbeddedBroker
 from headrace.testing.embedded_cluster import EmbeddedCluster
 
 BROKERS = {1, 2, 3}
 PATIENCE_S = 30.0
-
-
-def dial(broker: EmbeddedBroker) -> Connection:
-    host, _, port = broker.bootstrap_servers.rpartition(":")
-    return Connection(host, int(port))
 
 
 def produce(cluster: EmbeddedCluster, topic: str, *values: str) -> None:
@@ -97,7 +92,6 @@ def test_a_stopped_broker_hands_its_leaderships_over(headrace_cluster: EmbeddedC
     cluster.create_topic("a", partitions=6)
     victim = cluster.leader("a")
     cluster.stop(victim)
-    # No waiting: the others led before it went.
     assert victim not in {cluster.partition("a", index).leader for index in range(6)}
     cluster.start(victim)
     cluster.wait_until_in_sync()
@@ -115,6 +109,11 @@ def test_the_controller_is_replaced(headrace_cluster: EmbeddedCluster) -> None:
     assert cluster.controller() == second
 
 
+def is_newer(broker_id: int, epoch: int, state: ClusterState) -> bool:
+    """Whether a broker is there with a later registration than that of `epoch`."""
+    return broker_id in state.brokers and state.brokers[broker_id].epoch > epoch
+
+
 def test_a_lost_session_costs_no_record(headrace_cluster: EmbeddedCluster) -> None:
     cluster = headrace_cluster
     cluster.create_topic("a", partitions=3)
@@ -122,11 +121,7 @@ def test_a_lost_session_costs_no_record(headrace_cluster: EmbeddedCluster) -> No
     for broker_id in BROKERS:
         epoch = cluster.brokers[broker_id].look(lambda state: dict(state.brokers))[broker_id].epoch
         cluster.expire_session(broker_id)
-        cluster.wait_until(
-            lambda state, id_=broker_id, epoch=epoch: (  # type: ignore[misc]  # defaults bind the loop's values
-                id_ in state.brokers and state.brokers[id_].epoch > epoch
-            )
-        )
+        cluster.wait_until(partial(is_newer, broker_id, epoch))
         produce(cluster, "a", *numbered(50 * broker_id, 50 * (broker_id + 1)))
     assert consume(cluster, "a", 200) == numbered(0, 200)
     cluster.wait_until_in_sync()

@@ -9,7 +9,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -265,21 +265,27 @@ class ClusterProcess:
 
     def metadata(self, topic: str | None = None) -> MetadataResponse:
         """Of one topic or of all, from the first broker that answers."""
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline:
+            for answer in self._metadata_of_each(topic):
+                if answer is not None:
+                    return answer
+            time.sleep(0.05)
+        raise ServerFailed(f"no broker answers within {READY_S} s")
+
+    def _metadata_of_each(self, topic: str | None) -> Iterator[MetadataResponse | None]:
+        """What each broker that is awake believes; None where one does not answer."""
         request = MetadataRequest(
             topics=None if topic is None else [MetadataRequestTopic(name=topic)],
             allow_auto_topic_creation=False,
         )
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline:
-            for broker in self.brokers.values():
-                if broker.is_awake:
-                    try:
-                        with Connection("127.0.0.1", broker.port, timeout_s=5) as connection:
-                            return connection.send(request)
-                    except Disconnected:
-                        continue
-            time.sleep(0.05)
-        raise ServerFailed(f"no broker answers within {READY_S} s")
+        for broker in self.brokers.values():
+            if broker.is_awake:
+                try:
+                    with Connection("127.0.0.1", broker.port, timeout_s=5) as connection:
+                        yield connection.send(request)
+                except Disconnected:
+                    yield None
 
     def create_topic(
         self,
@@ -307,16 +313,7 @@ class ClusterProcess:
 
     def partitions(self, topic: str) -> dict[int, PartitionView]:
         """Each partition as clients are told of it; nothing while the topic is not known."""
-        (found,) = self.metadata(topic).topics
-        return {
-            partition.partition_index: PartitionView(
-                partition.leader_id,
-                partition.leader_epoch,
-                tuple(partition.replica_nodes),
-                tuple(sorted(partition.isr_nodes)),
-            )
-            for partition in sorted(found.partitions, key=lambda each: each.partition_index)
-        }
+        return _views(self.metadata(topic))
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The broker that leads a partition; waits for there to be one."""
@@ -353,10 +350,17 @@ class ClusterProcess:
         )
 
     def has_full_isr(self, topic: str) -> bool:
-        """Whether every partition has a leader and all its replicas in sync."""
-        views = self.partitions(topic)
-        return bool(views) and all(
-            view.leader >= 0 and set(view.isr) == set(view.replicas) for view in views.values()
+        """Whether all brokers agree that every partition has a leader and all its replicas in sync."""
+        answers = list(self._metadata_of_each(topic))
+        pictures = [{} if answer is None else _views(answer) for answer in answers]
+        return all(
+            picture
+            and picture == pictures[0]
+            and all(
+                view.leader >= 0 and set(view.isr) == set(view.replicas)
+                for view in picture.values()
+            )
+            for picture in pictures
         )
 
     def wait_for_full_isr(self, topic: str, timeout_s: float = 40) -> None:
@@ -371,6 +375,19 @@ class ClusterProcess:
             if time.monotonic() > deadline:
                 raise ServerFailed(f"not within {timeout_s:g} s: {what}")
             time.sleep(0.05)
+
+
+def _views(answer: MetadataResponse) -> dict[int, PartitionView]:
+    (topic,) = answer.topics
+    return {
+        partition.partition_index: PartitionView(
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.replica_nodes),
+            tuple(sorted(partition.isr_nodes)),
+        )
+        for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
+    }
 
 
 def serves_zookeeper(port: int) -> bool:

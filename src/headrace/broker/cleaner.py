@@ -14,8 +14,13 @@ from headrace.broker.cleaner_process import CleanerOrder, CleanerReport
 from headrace.broker.clock import Clock
 from headrace.broker.live_settings import LiveSettings
 from headrace.errors import CorruptBatch, DiskFailed
-from headrace.log.compaction import assess, install, plan
-from headrace.log.compaction_job import CompactionJob, CompactionLimits, CompactionProgress
+from headrace.log.compaction import assess, discard, install, plan
+from headrace.log.compaction_job import (
+    CompactionJob,
+    CompactionLimits,
+    CompactionProgress,
+    RewrittenSegment,
+)
 from headrace.log.compaction_plan import Cleanable
 from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
@@ -68,8 +73,10 @@ class Cleaner:
         return dirtiest
 
     def _assess(self, partition: Partition) -> Cleanable | None:
-        directory = self._log_dirs.directory_of(partition.topic_partition)
-        if directory is None:
+        where = partition.topic_partition
+        directory = self._log_dirs.directory_of(where)
+        # While a log is copied nothing may go: of a key the copy could have the value, and then miss that it was deleted.
+        if directory is None or self._log_dirs.is_moving(where):
             return None
         try:
             state = assess(
@@ -90,9 +97,11 @@ class Cleaner:
         limits = CompactionLimits(
             dedupe_buffer_bytes=self._live_settings.current.log_cleaner_dedupe_buffer_size
         )
-        progress = await self._rewrite(dirty.partition, job, limits)
+        progress = await self._rewrite(log, job, limits)
         if progress is None or progress.first_dirty_offset <= job.first_dirty_offset:
             return False
+        if log.is_closed:
+            return False  # another log has taken its place
         directory = self._log_dirs.directory_of(log.topic_partition)
         if directory is not None:
             directory.cleaned_to[log.topic_partition] = progress.first_dirty_offset
@@ -106,7 +115,7 @@ class Cleaner:
         return True
 
     async def _rewrite(
-        self, partition: Partition, job: CompactionJob, limits: CompactionLimits
+        self, log: PartitionLog, job: CompactionJob, limits: CompactionLimits
     ) -> CompactionProgress | None:
         """Have the job done elsewhere, and put each result in place. None if any of it failed."""
         rate = self._live_settings.current.log_cleaner_io_max_bytes_per_second
@@ -128,15 +137,13 @@ class Cleaner:
                     return report.progress
                 if report.error is not None:
                     # Retention may have taken segments away under the cleaner's hands: nobody's fault.
-                    if partition.log.segments.first.base_offset <= job.segments[0].base_offset:
-                        self._give_up(partition.log, report.error)
+                    if log.segments.first.base_offset <= job.segments[0].base_offset:
+                        self._give_up(log, report.error)
                     return None
-                if report.rewritten is not None and not install(
-                    partition.log, report.rewritten, now_ms=self._clock()
-                ):
+                if report.rewritten is not None and not self._install(log, report.rewritten):
                     return None
         except (DiskFailed, ConnectionError) as error:
-            self._give_up(partition.log, str(error))
+            self._give_up(log, str(error))
             return None
         finally:
             if process.returncode is None:
@@ -145,8 +152,14 @@ class Cleaner:
                 except ProcessLookupError:
                     pass
                 await process.wait()
-        self._give_up(partition.log, "the cleaner ended without a result")
+        self._give_up(log, "the cleaner ended without a result")
         return None
+
+    def _install(self, log: PartitionLog, rewritten: RewrittenSegment) -> bool:
+        if self._log_dirs.is_moving(log.topic_partition):
+            discard(log.disk, log.directory, rewritten)
+            return False
+        return install(log, rewritten, now_ms=self._clock())
 
     def _give_up(self, log: PartitionLog, reason: str) -> None:
         if not log.is_closed:

@@ -85,11 +85,12 @@ class ControllerLink:
         if not self._asks(controller_id):
             await self._drop_asking()
             connection = await self._connect(controller_id)
-            if self._asks(controller_id):  # somebody else was quicker
-                await connection.close()
-            else:
+            if not self._asks(controller_id):
                 self._asking, self._asking_id = connection, controller_id
-        assert self._asking is not None
+                return connection
+            await connection.close()  # somebody else was quicker
+        if self._asking is None:
+            raise NotController(controller_id)
         return self._asking
 
     def _asks(self, controller_id: int) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.errors import DiskFailed
 from headrace.replication.fetch_loop import FetchLoop, FollowerSettings
@@ -19,6 +20,7 @@ class Followers:
         cluster: ClusterView,
         settings: BrokerSettings,
         broker_epoch: Callable[[], int],
+        throttle: ReplicaThrottle,
         clock: Clock,
         tasks: asyncio.TaskGroup,
     ) -> None:
@@ -33,6 +35,7 @@ class Followers:
             socket_timeout_ms=settings.replica_socket_timeout_ms,
         )
         self._broker_epoch = broker_epoch
+        self._throttle = throttle
         self._clock = clock
         self._tasks = tasks
         self._loops: dict[int, FetchLoop] = {}
@@ -58,6 +61,7 @@ class Followers:
                 self._settings,
                 self._clock,
                 on_disk_failed,
+                self._throttle,
             )
             self._running.append(self._tasks.create_task(loop.run()))
         self._leaders[partition] = leader_id

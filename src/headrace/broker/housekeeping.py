@@ -143,7 +143,9 @@ class Housekeeping:
             plan = log.unflushed(sealed_only=sealed_only)
             await asyncio.to_thread(plan.run)
         except DiskFailed as error:
-            self._on_disk_failed(log, error)
+            # A log that was deleted or moved meanwhile has left its directory, and nothing is wrong.
+            if not log.is_closed:
+                self._on_disk_failed(log, error)
         else:
             log.mark_flushed(plan, self._clock())
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.broker.clock import Clock
+from headrace.broker.cluster_view import ClusterView
 from headrace.broker.live_settings import LiveSettings
 from headrace.controller.core import Controller
 from headrace.controller.driver import NotController
@@ -26,14 +27,14 @@ class IsrUpdates:
 
     def __init__(
         self,
-        broker_id: int,
+        cluster: ClusterView,
         partitions: PartitionTable,
         controller: Controller,
         live_settings: LiveSettings,
         broker_epoch: Callable[[], int],
         clock: Clock,
     ) -> None:
-        self._broker_id = broker_id
+        self._cluster = cluster
         self._partitions = partitions
         self._controller = controller
         self._live_settings = live_settings
@@ -49,12 +50,13 @@ class IsrUpdates:
                 self._partitions,
                 now_ms=self._clock(),
                 max_lag_ms=self._live_settings.current.replica_lag_time_max_ms,
+                eligible=self._cluster.state.eligible(),
             )
             if proposed:
                 await self._propose(proposed)
 
     async def _propose(self, proposed: Proposed) -> None:
-        request = request_of(self._broker_id, self._broker_epoch(), proposed)
+        request = request_of(self._cluster.broker_id, self._broker_epoch(), proposed)
         try:
             answer = await self._controller.ask(request)
         except (NotController, StoreFailed) as error:

@@ -30,7 +30,7 @@ from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
 from headrace.log.disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import UNKNOWN_RUN, CleanRun, LogDirs
+from headrace.log.log_dirs import CleanRun, LogDirs
 from headrace.log.meta_properties import claim_directory, read_cluster_id
 
 _logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Broker:
                         await self._stop.wait()
                         await self._shut_down()
                 finally:
-                    log_dirs.close(self._clock(), run=self._clean_run())
+                    log_dirs.close(self._clock(), run=self._clean_run(log_dirs.previous_run))
         except BaseExceptionGroup as failures:
             raise _first_failure(failures) from None
 
@@ -172,6 +172,7 @@ class Broker:
             parts.controller.follow(self._apply),
             parts.isr_updates.run(),
             parts.leader_balance.run(),
+            parts.replica_moves.run(),
             parts.cleaner.run(),
             *parts.housekeeping.jobs(),
         ]
@@ -194,9 +195,12 @@ class Broker:
             _logger.warning("the session with the coordination store is %s", state.name.lower())
         self.parts.roles.session_changed(state)
 
-    def _clean_run(self) -> CleanRun:
+    def _clean_run(self, previous: CleanRun) -> CleanRun:
+        """What the marker of a clean stop says; without a registration this run changed nothing."""
         us = self._registration
-        return UNKNOWN_RUN if us is None else CleanRun(us.epoch, us.clean_since_epoch)
+        return (
+            previous if us is None or us.epoch == -1 else CleanRun(us.epoch, us.clean_since_epoch)
+        )
 
     def _broker_node(self, previous: CleanRun) -> BrokerNode:
         settings = self._settings
@@ -223,6 +227,8 @@ class Broker:
                 await asyncio.to_thread(self._disk.remove_tree, path)
             except DiskFailed as error:
                 _logger.error("%s stays until the next start: %s", path, error)
+        if not topics:
+            return
         await parts.groups.topics_deleted([DeletedTopic(name, id_) for name, id_ in topics])
         ids = tuple(id_ for _, id_ in topics)
         try:

@@ -185,7 +185,8 @@ class Roles:
         topic_partition = TopicPartition(topic, index)
         if self._cluster.broker_id not in state.replicas:
             if self._drop(topic_partition) is not None:
-                self._set_aside(topic_partition, "delete")
+                path = self._set_aside(topic_partition, "delete")
+                self._on_topics_deleted([], [] if path is None else [path])
             return
         try:
             partition = self._partitions.get(topic, index)

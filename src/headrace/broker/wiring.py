@@ -27,6 +27,8 @@ from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
 from headrace.broker.metrics_page import MetricsSources
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.replica_moves import ReplicaMoves
+from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.broker.roles import Roles
 from headrace.broker.settings.broker_settings import BrokerSettings
@@ -85,6 +87,18 @@ class Parts:
             given.cluster_id,
             tells_dialled_address=settings.advertised_listeners is None,
         )
+        self.leader_throttle = ReplicaThrottle(
+            self.cluster,
+            given.clock,
+            lambda: self.live_settings.current.leader_replication_throttled_rate,
+            replicas_key="leader.replication.throttled.replicas",
+        )
+        self.follower_throttle = ReplicaThrottle(
+            self.cluster,
+            given.clock,
+            lambda: self.live_settings.current.follower_replication_throttled_rate,
+            replicas_key="follower.replication.throttled.replicas",
+        )
 
     def _make_coordinators(self, given: Given) -> None:
         settings = given.settings
@@ -108,10 +122,15 @@ class Parts:
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.followers = Followers(
-            self.cluster, settings, given.broker_epoch, given.clock, given.tasks
+            self.cluster,
+            settings,
+            given.broker_epoch,
+            self.follower_throttle,
+            given.clock,
+            given.tasks,
         )
         self.isr_updates = IsrUpdates(
-            settings.node_id,
+            self.cluster,
             self.partitions,
             self.controller,
             self.live_settings,
@@ -131,6 +150,16 @@ class Parts:
             on_topics_deleted=given.on_topics_deleted,
         )
 
+        self.replica_moves = ReplicaMoves(
+            disk=given.disk,
+            log_dirs=given.log_dirs,
+            partitions=self.partitions,
+            live_settings=self.live_settings,
+            clock=given.clock,
+            new_id=uuid4,
+            on_disk_failed=self.roles.take_offline,
+        )
+
     def _make_doors(self, given: Given) -> None:
         dependencies = {
             "clock": given.clock,
@@ -139,12 +168,14 @@ class Parts:
             "driver": self.driver,
             "fetch_max_bytes": given.settings.fetch_max_bytes,
             "groups": self.groups,
+            "leader_throttle": self.leader_throttle,
             "live_settings": self.live_settings,
             "log_dirs": given.log_dirs,
             "metadata_answers": MetadataAnswers(),
             "offered": api_table.advertised(),
             "partitions": self.partitions,
             "producer_ids": self.producer_ids,
+            "replica_moves": self.replica_moves,
             "sessions": self.sessions,
             "topic_creation": self.topic_creation,
             "traffic": self.traffic,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from headrace.client.brokers import Address, Brokers, parse_addresses
 from headrace.client.connection import Connection
-from headrace.client.exchange import Disconnected
+from headrace.client.exchange import Disconnected, R
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.metadata import (
     MetadataRequest,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headrace.ids import TopicPartition
+    from headrace.wire.message import Request
 
 NO_LEADER = -1
 
@@ -79,6 +80,15 @@ class Leaders:
         """The broker that leads a partition, or NO_LEADER."""
         view = self.topic(partition.topic)
         return NO_LEADER if view is None else view.leaders.get(partition.partition, NO_LEADER)
+
+    def ask(self, broker_id: int, request: Request[R]) -> R:
+        """Ask a broker, once. Raises Disconnected."""
+        connection = self.brokers.to(broker_id)
+        try:
+            return connection.send(request)
+        except Disconnected:
+            self.brokers.drop(connection)
+            raise
 
     def forget(self, topic: str) -> None:
         """Ask again next time: what was known turned out wrong."""

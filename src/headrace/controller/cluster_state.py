@@ -76,6 +76,10 @@ class ClusterState:
             return None
         return found.partitions[index]
 
+    def eligible(self) -> set[int]:
+        """The brokers that may be given something to do."""
+        return {id_ for id_, broker in self.brokers.items() if not broker.shutting_down}
+
     def config(self, kind: ConfigKind, name: str) -> Mapping[str, str]:
         """What is set for one resource itself."""
         return self.configs.get((kind, name), _NOTHING)

@@ -114,7 +114,7 @@ class Core(msgspec.Struct):
 
     def eligible(self) -> set[int]:
         """The brokers that may be given something to do."""
-        return {id_ for id_, broker in self.state.brokers.items() if not broker.shutting_down}
+        return self.state.eligible()
 
     def min_isr(self, topic: str) -> int:
         """The topic's min.insync.replicas."""

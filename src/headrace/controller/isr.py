@@ -5,16 +5,18 @@ this very leader epoch, builds on the newest state (partition epoch), and adds n
 broker is gone, going, or not the incarnation that the leader has seen (KIP-841, KIP-903).
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 import msgspec
 
-from headrace.controller.changes import Change
+from headrace.controller.changes import PartitionChanged
 from headrace.controller.cluster_state import Topic
 from headrace.controller.core import Core, Decision, Group
 from headrace.controller.elections import with_isr
 from headrace.controller.reassignment import arrived, write_assignment
 from headrace.controller.values import Partition
+from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 
 ANY_BROKER_EPOCH = -1
@@ -66,21 +68,23 @@ class AlterPartition(msgspec.Struct, frozen=True, kw_only=True):
         if broker is None or broker.epoch != self.broker_epoch:
             return Decision(answer=AlterPartitionAnswer(error=ErrorCode.STALE_BROKER_EPOCH))
         answers: dict[tuple[UUID, int], IsrAnswer] = {}
-        groups: list[Group] = []
-        changes: list[Change] = []
+        taken = _Taken(core)
         for proposal in self.proposals:
             where = (proposal.topic_id, proposal.partition)
             answer = self._judge(core, proposal)
             if where in answers:  # the second of two builds on what the first makes obsolete
                 answer = _refused(proposal, ErrorCode.INVALID_UPDATE_VERSION)
             elif answer.state is not None:
-                topic = core.state.topics_by_id[proposal.topic_id]
-                answer = _take(core, topic, proposal, groups, changes)
+                taken.take(core.state.topics_by_id[proposal.topic_id], proposal)
             answers[where] = answer
+        groups, changes = taken.writes()
+        states = {(change.topic, change.index): change.partition for change in changes}
         return Decision(
-            answer=AlterPartitionAnswer(partitions=tuple(answers.values())),
-            groups=tuple(groups),
-            changes=tuple(changes),
+            answer=AlterPartitionAnswer(
+                partitions=tuple(_told(core, answer, states) for answer in answers.values())
+            ),
+            groups=groups,
+            changes=changes,
         )
 
     def _judge(self, core: Core, proposal: IsrProposal) -> IsrAnswer:
@@ -136,28 +140,47 @@ def _unfit(core: Core, partition: Partition, proposal: IsrProposal) -> ErrorCode
     return None
 
 
-def _take(
-    core: Core,
-    topic: Topic,
-    proposal: IsrProposal,
-    groups: list[Group],
-    changes: list[Change],
-) -> IsrAnswer:
-    index = proposal.partition
-    before = topic.partitions[index]
-    min_isr = core.min_isr(topic.name)
-    members = tuple(member.broker_id for member in proposal.new_isr)
-    after = with_isr(before, members, min_isr=min_isr)
-    there = arrived(after, core.eligible(), min_isr=min_isr)
-    if there != after:
-        group, (change,) = write_assignment(core, topic.name, {index: there})
-    elif after != before:
-        group, change = core.write_partition(topic.name, index, after)
-    else:
-        return IsrAnswer(topic_id=topic.topic_id, partition=index, state=before)
-    groups.append(group)
-    changes.append(change)
-    error = ErrorCode.NONE
-    if change.partition.leader != before.leader:
-        error = ErrorCode.NEW_LEADER_ELECTED
-    return IsrAnswer(topic_id=topic.topic_id, partition=index, error=error, state=change.partition)
+class _Taken:
+    """The proposals of one request that are taken; those that end a move of replicas are one write for each topic."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._changed: dict[TopicPartition, Partition] = {}
+        self._arrived: dict[str, dict[int, Partition]] = {}
+
+    def take(self, topic: Topic, proposal: IsrProposal) -> None:
+        index = proposal.partition
+        before = topic.partitions[index]
+        min_isr = self._core.min_isr(topic.name)
+        members = tuple(member.broker_id for member in proposal.new_isr)
+        after = with_isr(before, members, min_isr=min_isr)
+        there = arrived(after, self._core.eligible(), min_isr=min_isr)
+        if there != after:
+            self._arrived.setdefault(topic.name, {})[index] = there
+        elif after != before:
+            self._changed[TopicPartition(topic.name, index)] = after
+
+    def writes(self) -> tuple[tuple[Group, ...], tuple[PartitionChanged, ...]]:
+        groups: list[Group] = []
+        changes: list[PartitionChanged] = []
+        for (topic, index), after in self._changed.items():
+            group, change = self._core.write_partition(topic, index, after)
+            groups.append(group)
+            changes.append(change)
+        for topic, partitions in self._arrived.items():
+            group, moved = write_assignment(self._core, topic, partitions)
+            groups.append(group)
+            changes += moved
+        return tuple(groups), tuple(changes)
+
+
+def _told(core: Core, answer: IsrAnswer, states: Mapping[tuple[str, int], Partition]) -> IsrAnswer:
+    """The answer with what holds from now on."""
+    before = answer.state
+    if before is None:
+        return answer
+    name = core.state.topics_by_id[answer.topic_id].name
+    after = states.get((name, answer.partition), before)
+    has_moved = after.leader != before.leader
+    error = ErrorCode.NEW_LEADER_ELECTED if has_moved else ErrorCode.NONE
+    return msgspec.structs.replace(answer, error=error, state=after)

@@ -5,7 +5,7 @@ the controller's word on the partition. Only what the controller certainly did n
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from headrace.controller.isr import (
@@ -33,8 +33,18 @@ class IsrProposals:
     def __init__(self) -> None:
         self._not_before: dict[Partition, int] = {}
 
-    def due(self, partitions: Iterable[Partition], *, now_ms: int, max_lag_ms: int) -> Proposed:
-        """What is to be proposed now; from here on old and new members count."""
+    def due(
+        self,
+        partitions: Iterable[Partition],
+        *,
+        now_ms: int,
+        max_lag_ms: int,
+        eligible: Collection[int],
+    ) -> Proposed:
+        """What is to be proposed now; from here on old and new members count.
+
+        Who is not `eligible` is not asked to join: the controller would refuse, and the others with it.
+        """
         if self._not_before:
             later = {at: time_ms for at, time_ms in self._not_before.items() if time_ms > now_ms}
             self._not_before = later
@@ -47,8 +57,9 @@ class IsrProposals:
                 continue
             isr = leader.proposed_isr
             if isr is None:
-                isr = leader.next_isr(now_ms=now_ms, max_lag_ms=max_lag_ms)
-                if isr is None:
+                wanted = leader.next_isr(now_ms=now_ms, max_lag_ms=max_lag_ms) or leader.isr
+                isr = tuple(each for each in wanted if each in leader.isr or each in eligible)
+                if set(isr) == set(leader.isr):
                     continue
                 leader.propose(isr)
             due[partition] = _proposal(partition, leader, isr)

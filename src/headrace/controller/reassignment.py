@@ -198,6 +198,17 @@ def _led(partition: Partition, core: Core, where: TopicPartition, min_isr: int) 
     return with_leader(partition, heir, min_isr=min_isr)
 
 
+def _fenced(before: Partition, after: Partition) -> Partition:
+    """A replica that goes takes its log with it: if it is to come back, nothing that it said before may count.
+
+    So there is a new leader epoch, even for the same leader.
+    """
+    is_same_epoch = after.leader_epoch == before.leader_epoch
+    if is_same_epoch and not set(before.replicas) <= set(after.replicas):
+        return replace(after, leader_epoch=after.leader_epoch + 1)
+    return after
+
+
 def write_assignment(
     core: Core, topic: str, after: Mapping[int, Partition]
 ) -> tuple[Group, list[PartitionChanged]]:
@@ -210,7 +221,8 @@ def write_assignment(
     operations = [core.nodes.put(TopicNode.path(topic), node.encode())]
     changes = []
     for index, partition in after.items():
-        group, change = core.write_partition(topic, index, partition)
+        fenced = _fenced(known.partitions[index], partition)
+        group, change = core.write_partition(topic, index, fenced)
         operations += group
         changes.append(change)
     return tuple(operations), changes

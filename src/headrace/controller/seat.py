@@ -91,6 +91,14 @@ async def write(store: Store, mandate: Mandate, groups: Sequence[Group]) -> None
             raise
 
 
+async def confirm(store: Store, mandate: Mandate) -> None:
+    """Make sure that nobody else has written anything so far. Raises SeatLost."""
+    try:
+        await store.multi([mandate.fence])
+    except (BadVersion, NoNode) as refusal:
+        raise SeatLost(f"controller epoch {mandate.controller_epoch} is over") from refusal
+
+
 def batches(groups: Sequence[Group], limit_bytes: int | None) -> list[list[Operation]]:
     """The groups' operations in runs that weigh no more than the limit; no group is torn."""
     runs: list[list[Operation]] = []

@@ -106,6 +106,9 @@ class Term:
             groups = (*picture.leftovers, *decision.groups)
             try:
                 await seat.write(parts.store, self._mandate, groups)
+                if not groups:
+                    # What was read node by node is one picture only if no other controller wrote meanwhile.
+                    await seat.confirm(parts.store, self._mandate)
             except (StoreRefused, WriteUncertain) as surprise:
                 _log.warning("controller reads everything again: %s", surprise)
                 continue

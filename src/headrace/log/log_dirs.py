@@ -32,7 +32,8 @@ _logger = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 LOCK_FILE: Final = ".lock"
-_MAX_NAME: Final = 255
+FUTURE_SUFFIX: Final = "-future"
+MAX_NAME: Final = 255
 
 
 class CleanRun(NamedTuple):
@@ -64,6 +65,7 @@ class LogDir:
     path: str
     release: Callable[[], None]
     logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+    futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     cleaned_to: dict[TopicPartition, int] = field(default_factory=dict)
 
@@ -86,6 +88,9 @@ class LogDirs:
         self._online: dict[str, LogDir] = {}
         self.offline: dict[str, str] = {}  # path → why
         self.broken: dict[TopicPartition, str] = {}
+        self.wanted: dict[
+            TopicPartition, str
+        ] = {}  # → the directory that a log shall move to, or be created in
         self._previous: set[CleanRun] = set()
 
     # ---- opening and closing
@@ -132,8 +137,15 @@ class LogDirs:
             if name.endswith("-delete"):
                 self._disk.remove_tree(f"{path}/{name}")
                 continue
+            if name.endswith(FUTURE_SUFFIX):
+                self._note_unfinished_move(path, name)
+                continue
             topic_partition = parse_directory_name(name)
             if topic_partition is None:
+                continue
+            if self.get(topic_partition) is not None:
+                # A move was all but done when it was interrupted: the one is as good as the other.
+                self._disk.rename(f"{path}/{name}", f"{path}/{self._aside(name, 'stray')}")
                 continue
             checkpointed = Checkpointed(
                 clean=clean,
@@ -142,6 +154,13 @@ class LogDirs:
                 was_compacted=topic_partition in directory.cleaned_to,
             )
             self._open_log(directory, topic_partition, checkpointed, now_ms)
+
+    def _note_unfinished_move(self, path: str, name: str) -> None:
+        """The copying begins anew: where it had got to is not worth the risk."""
+        self._disk.remove_tree(f"{path}/{name}")
+        topic_partition = parse_directory_name(name.rpartition(".")[0])
+        if topic_partition is not None:
+            self.wanted[topic_partition] = path
 
     def _open_log(
         self,
@@ -176,6 +195,8 @@ class LogDirs:
         """Close every log and leave the marker that spares the next start a recovery."""
         marker = run.encode()
         for directory in list(self._online.values()):
+            for copy in directory.futures.values():
+                copy.abandon()
             try:
                 for log in directory.logs.values():
                     log.close(now_ms)
@@ -196,7 +217,7 @@ class LogDirs:
         directory = self._online.pop(path, None)
         if directory is None:
             return []
-        for log in directory.logs.values():
+        for log in (*directory.logs.values(), *directory.futures.values()):
             log.abandon()
         directory.release()
         return list(directory.logs)
@@ -233,12 +254,22 @@ class LogDirs:
                 return directory
         return None
 
+    def is_moving(self, topic_partition: TopicPartition) -> bool:
+        """Whether a log is being copied to another directory."""
+        return any(topic_partition in directory.futures for directory in self._online.values())
+
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, *, now_ms: int
     ) -> PartitionLog:
-        """A new, empty log in the directory that has the fewest and some room. DiskFailed if none can be written."""
+        """A new, empty log where it is wanted, or in the directory that has the fewest and some room.
+
+        DiskFailed if none can be written.
+        """
         failure = DiskFailed(f"{topic_partition}: no log directory is online")
-        for directory in sorted(self._online.values(), key=lambda each: len(each.logs)):
+        wanted = self.wanted.pop(topic_partition, None)
+        for directory in sorted(
+            self._online.values(), key=lambda each: (each.path != wanted, len(each.logs))
+        ):
             path = f"{directory.path}/{topic_partition}"
             is_there = self._disk.exists(path)
             try:
@@ -278,11 +309,14 @@ class LogDirs:
         directory.high_watermarks.pop(topic_partition, None)
         directory.cleaned_to.pop(topic_partition, None)
         log.abandon()
-        tail = f".{self._new_id().hex}-{suffix}"
-        target = f"{directory.path}/{str(topic_partition)[: _MAX_NAME - len(tail)]}{tail}"
+        target = f"{directory.path}/{self._aside(str(topic_partition), suffix)}"
         self._disk.rename(log.directory, target)
         self._disk.sync_directory(directory.path)
         return target
+
+    def _aside(self, name: str, suffix: str) -> str:
+        tail = f".{self._new_id().hex}-{suffix}"
+        return f"{name[: MAX_NAME - len(tail)]}{tail}"
 
     # ---- checkpoints
 

@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from headrace.client.admin.admin import Admin
+from headrace.client.admin.admin import MOVING, Admin
 from headrace.client.admin.group_offsets import alter_offsets, committed_offsets
 from headrace.client.admin.partitions import CONSUMER, by_topic
 from headrace.client.admin.refusal import Refusal, Refused, refusal_of
+from headrace.client.exchange import Disconnected
+from headrace.client.leaders import NO_LEADER, Leaders
 from headrace.ids import NO_TOPIC_ID, TopicPartition
 from headrace.pipelines.offset_ranges import Offsets
 from headrace.pipelines.options import EARLIEST, LATEST, OptionError, PartitionNumbers
@@ -24,9 +26,11 @@ from headrace.wire.messages.list_offsets import (
 )
 
 _NONE_THAT_YOUNG: Final = -1
+_LEADER_PATIENCE_S: Final = 120.0  # an election waits until the dead leader's session has run out
 _TOPIC_PATIENCE_S: Final = 5.0  # a topic that was just created is not known everywhere at once
 _RETRY_AFTER_S: Final = 0.1
 _READ_COMMITTED: Final = 1
+_PASSING: Final = MOVING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class ClusterOffsets:
@@ -36,17 +40,28 @@ class ClusterOffsets:
         self._options = options
         self._admin = Admin(options.bootstrap_servers, client_id=options.client_id)
         self.topic_ids: dict[str, str] = {}
+        self._partitions: list[TopicPartition] = []
+        self._leaders = Leaders(options.bootstrap_servers, client_id=options.client_id)
+        self._good_until = 0.0
 
     def close(self) -> None:
         self._admin.close()
+        self._leaders.close()
 
     def partitions(self, *, wait_for_topics: bool = False) -> list[TopicPartition]:
-        """The chosen partitions that exist. Raises OptionError where a named topic does not, after some patience."""
+        """The chosen partitions that exist. Raises OptionError where a named topic does not, after some patience.
+
+        What was found is good for `partition.metadata.cache.ttl.ms`: a batch takes little longer than such a question.
+        """
+        if time.monotonic() < self._good_until:
+            return list(self._partitions)
         deadline = time.monotonic() + _TOPIC_PATIENCE_S
         while True:
             found, missing = self._look()
             if not missing or not wait_for_topics:
-                return found
+                self._partitions = found
+                self._good_until = time.monotonic() + self._options.metadata_ttl_ms / 1000
+                return list(found)
             if time.monotonic() >= deadline:
                 raise OptionError(f"there is no topic {', '.join(missing)} in the cluster")
             time.sleep(_RETRY_AFTER_S)
@@ -119,38 +134,67 @@ class ClusterOffsets:
         return found | (self.latest(unmatched) if unmatched else {})
 
     def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        def ask(leader: int, wanted: list[TopicPartition]) -> dict[TopicPartition, int | Refusal]:
-            request = ListOffsetsRequest(
-                replica_id=CONSUMER,
-                isolation_level=_READ_COMMITTED if self._options.read_committed else 0,
-                timeout_ms=self._admin.timeout_ms,
-                topics=[
-                    ListOffsetsTopic(
-                        name=topic,
-                        partitions=[
-                            ListOffsetsPartition(
-                                partition_index=number,
-                                timestamp=timestamps[TopicPartition(topic, number)],
-                            )
-                            for number in numbers
-                        ],
-                    )
-                    for topic, numbers in by_topic(wanted)
-                ],
-            )
-            answer = self._admin.ask_broker(leader, request)
-            return {
-                TopicPartition(topic.name, each.partition_index): refusal_of(each.error_code)
-                or each.offset
-                for topic in answer.topics
-                for each in topic.partitions
-            }
+        """Ask each partition's leader; those whose leader was lost or moved are asked for again. Raises Refused."""
+        found: dict[TopicPartition, int] = {}
+        deadline = time.monotonic() + _LEADER_PATIENCE_S
+        while left := [each for each in timestamps if each not in found]:
+            of_leader: dict[int, list[TopicPartition]] = {}
+            for each in left:
+                of_leader.setdefault(self._leaders.leader_of(each), []).append(each)
+            refused = refusal_of(ErrorCode.LEADER_NOT_AVAILABLE)
+            for leader, partitions in of_leader.items():
+                if leader != NO_LEADER:
+                    refused = self._list_at(leader, partitions, timestamps, found) or refused
+            if len(found) == len(timestamps):
+                break
+            if time.monotonic() >= deadline:
+                assert refused is not None
+                raise Refused(refused)
+            time.sleep(_RETRY_AFTER_S)
+            for each in left:
+                self._leaders.forget(each.topic)
+        return found
 
-        found = self._admin.ask_leaders(timestamps, ask)
-        for result in found.values():
-            if isinstance(result, Refusal):
-                raise Refused(result)
-        return {each: result for each, result in found.items() if isinstance(result, int)}
+    def _list_at(
+        self,
+        leader: int,
+        partitions: list[TopicPartition],
+        timestamps: Mapping[TopicPartition, int],
+        found: dict[TopicPartition, int],
+    ) -> Refusal | None:
+        """Add what a leader answers to `found`; the last refusal that time may heal."""
+        request = ListOffsetsRequest(
+            replica_id=CONSUMER,
+            isolation_level=_READ_COMMITTED if self._options.read_committed else 0,
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(
+                            partition_index=number,
+                            timestamp=timestamps[TopicPartition(topic, number)],
+                        )
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(partitions)
+            ],
+        )
+        refused = None
+        try:
+            answer = self._leaders.ask(leader, request)
+        except Disconnected:
+            return None
+        for topic in answer.topics:
+            for each in topic.partitions:
+                refusal = refusal_of(each.error_code)
+                if refusal is None:
+                    found[TopicPartition(topic.name, each.partition_index)] = each.offset
+                elif refusal.code not in _PASSING:
+                    raise Refused(refusal)
+                else:
+                    refused = refusal
+        return refused
 
 
 def _is_assigned(choice: TopicChoice, topic: str, number: int) -> bool:

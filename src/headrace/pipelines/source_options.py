@@ -101,6 +101,7 @@ class SourceOptions:
     group_id: str
     read_committed: bool
     poll_timeout_ms: int
+    metadata_ttl_ms: int
     partition_max_bytes: int
     fetch_max_bytes: int
     fetch_max_wait_ms: int
@@ -127,6 +128,7 @@ def parse_source_options(given: Mapping[str, str], *, streaming: bool) -> Source
         group_id=options.text("commitGroup") or options.kafka("group.id"),
         read_committed=isolation == "read_committed",
         poll_timeout_ms=options.number("kafkaConsumer.pollTimeoutMs", 120_000) or 0,
+        metadata_ttl_ms=options.number("partition.metadata.cache.ttl.ms", 1000, at_least=-1) or 0,
         partition_max_bytes=options.kafka_number("max.partition.fetch.bytes", 8 * 1024 * 1024),
         fetch_max_bytes=options.kafka_number("fetch.max.bytes", 64 * 1024 * 1024),
         fetch_max_wait_ms=options.kafka_number("fetch.max.wait.ms", 500),

@@ -19,7 +19,7 @@ source("lines", topic("lines", valueFormat="string", startingOffsets="earliest")
 @view
 def words(lines):
     """One row per word. The argument is the source of that name."""
-    return lines.select(fn.explode(fn.split(fn.lower("value"), r"\\\\W+")).alias("word")).where("word <> ''")
+    return lines.select(fn.explode(fn.split(fn.lower("value"), r"\\W+")).alias("word")).where("word <> ''")
 
 
 @flow(into=topic("word-counts", key="word"), mode="update")

@@ -8,11 +8,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from headrace.client.async_connection import AsyncConnection, connect
 from headrace.client.exchange import Disconnected
 from headrace.errors import DiskFailed, LogClosed, MalformedMessage
+from headrace.ids import TopicPartition
 from headrace.replication.following import Taken, counts, question, take, take_start
 from headrace.replication.partition import Partition
 from headrace.wire.messages.fetch import (
@@ -49,6 +50,16 @@ class FollowerSettings:
     socket_timeout_ms: int
 
 
+class FetchThrottle(Protocol):
+    """Replicas that are copied slowly."""
+
+    def holds_back(self, where: TopicPartition, replica: int) -> bool:
+        """Whether a replica gets nothing now."""
+
+    def passed(self, where: TopicPartition, size: int) -> None:
+        """A replica got so many bytes."""
+
+
 class FetchLoop:
     """The partitions that are followed at one leader."""
 
@@ -60,6 +71,7 @@ class FetchLoop:
         settings: FollowerSettings,
         clock: Callable[[], int],
         on_disk_failed: Callable[[Partition, DiskFailed], None],
+        throttle: FetchThrottle | None = None,
     ) -> None:
         """`address` is where the leader is now, None while it is gone."""
         self._broker_id = broker_id
@@ -68,6 +80,7 @@ class FetchLoop:
         self._settings = settings
         self._clock = clock
         self._on_disk_failed = on_disk_failed
+        self._throttle = throttle
         self._partitions: dict[Partition, int] = {}  # → not before (ms)
         self._backoffs: dict[Partition, int] = {}  # of those whose last answer was a refusal
         self._changed = asyncio.Event()
@@ -129,6 +142,10 @@ class FetchLoop:
         if not asked:
             await self._pause(min(self._partitions.values()) - now_ms)
             return
+        asked = self._without_held_back(asked)
+        if not asked:
+            await self._pause(pause_ms)
+            return
         epochs = {partition: partition.leader_epoch for partition in asked}
         async with asyncio.timeout(self._settings.socket_timeout_ms / 1000):
             response = await connection.send(self._request(asked), _FETCH_VERSION)
@@ -145,6 +162,16 @@ class FetchLoop:
                     and counts(partition, epochs[partition])
                 ):
                     await self._take(connection, partition, data)
+
+    def _without_held_back(self, asked: list[Partition]) -> list[Partition]:
+        throttle = self._throttle
+        if throttle is None:
+            return asked
+        return [
+            partition
+            for partition in asked
+            if not throttle.holds_back(partition.topic_partition, self._broker_id)
+        ]
 
     def _request(self, asked: list[Partition]) -> FetchRequest:
         topics: dict[str, FetchTopic] = {}
@@ -170,6 +197,8 @@ class FetchLoop:
     async def _take(
         self, connection: AsyncConnection, partition: Partition, data: PartitionData
     ) -> None:
+        if self._throttle is not None:
+            self._throttle.passed(partition.topic_partition, len(data.records or b""))
         try:
             taken = take(partition, data, now_ms=self._clock())
             if taken is Taken.ASK_FOR_START:

@@ -60,7 +60,7 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
         partition.truncate_as_follower(cut, now_ms=now_ms)
         return Taken.GO_ON
     try:
-        _begin_with_whole_batch(partition, answer.records or b"", now_ms)
+        _make_way(partition, answer.records or b"", now_ms)
         partition.append_as_follower(
             answer.records or b"",
             high_watermark=answer.high_watermark,
@@ -73,13 +73,17 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
     return Taken.GO_ON
 
 
-def _begin_with_whole_batch(partition: Partition, records: bytes | memoryview, now_ms: int) -> None:
-    """An empty log that begins where the leader's does, in the middle of a batch, has to take that batch whole."""
-    log = partition.log
-    if len(records) and log.log_start_offset == log.log_end_offset:
+def _make_way(partition: Partition, records: bytes | memoryview, now_ms: int) -> None:
+    """Cut to where the leader's batch begins, if our log ends inside it.
+
+    That is how it looks when the leader's log starts in the middle of a batch: ours begins there, empty, or it reaches there
+    with a tail of its own that the leader no longer has an epoch to tell from.
+    """
+    end_offset = partition.log.log_end_offset
+    if len(records):
         first = read_header(records)
-        if first.base_offset < log.log_end_offset < first.next_offset:
-            partition.start_again_at(first.base_offset, now_ms=now_ms)
+        if first.base_offset < end_offset < first.next_offset:
+            partition.truncate_as_follower(first.base_offset, now_ms=now_ms)
 
 
 def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> Taken:

@@ -99,6 +99,11 @@ class LeaderState:
         """How many replicas the partition has."""
         return len(self._followers) + 1
 
+    @property
+    def knows_what_is_committed(self) -> bool:
+        """Whether the high watermark has reached where this epoch began: until then, more may be committed than it tells."""
+        return self.high_watermark >= self._epoch_start_offset
+
     # ---- progress
 
     def on_append(self, log_end_offset: int) -> bool:

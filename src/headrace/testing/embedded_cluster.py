@@ -70,7 +70,6 @@ class EmbeddedCluster:
         except BaseException:
             self.__exit__()
             raise
-        self.wait_until(lambda state: len(state.brokers) == len(self.brokers))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,16 +79,19 @@ class EmbeddedCluster:
             broker.remove_data()
 
     def start(self, broker_id: int) -> None:
-        """Start a broker, or start it again on the same data and port."""
+        """Start a broker, or start it again on the same data and port; the others know it when this returns."""
         self.brokers[broker_id].start()
+        self.wait_until(lambda state: broker_id in state.brokers)
 
     def stop(self, broker_id: int) -> None:
-        """Stop a broker as after SIGTERM: it hands over what it leads."""
+        """Stop a broker as after SIGTERM: it hands over what it leads. The others miss it when this returns."""
         self.brokers[broker_id].stop()
+        self.wait_until(lambda state: broker_id not in state.brokers)
 
     def kill(self, broker_id: int) -> None:
-        """End a broker as after SIGKILL."""
+        """End a broker as after SIGKILL. The others miss it when this returns."""
         self.brokers[broker_id].kill()
+        self.wait_until(lambda state: broker_id not in state.brokers)
 
     def expire_session(self, broker_id: int) -> None:
         """Let a broker lose its session, as if it had been away for too long; it soon has another."""

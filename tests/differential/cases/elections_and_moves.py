@@ -7,6 +7,12 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from headrace.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from headrace.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from headrace.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -126,3 +132,18 @@ def nothing_moves(script: Script) -> None:
         [ListPartitionReassignmentsTopics(name=topic, partition_indexes=[])],
     ):
         script.ask(ListPartitionReassignmentsRequest(topics=topics, timeout_ms=30_000), 0)
+
+
+def logs_stay_in_the_only_directory(script: Script) -> None:
+    topic = script.topic("a", partitions=2)
+    asked = DescribableLogDirTopic(topic=topic, partitions=[0])
+    described = script.ask(DescribeLogDirsRequest(topics=[asked]), 4)
+    own = described.results[0].log_dir
+    for version in versions(AlterReplicaLogDirsRequest):
+        for path in (own, "/nowhere", "relative", ""):
+            for name in (topic, script.name("missing"), "x" * 249):
+                topics = [AlterReplicaLogDirTopic(name=name, partitions=[0, 7])]
+                wanted = AlterReplicaLogDir(path=path, topics=topics)
+                script.ask(AlterReplicaLogDirsRequest(dirs=[wanted]), version)
+        script.ask(AlterReplicaLogDirsRequest(dirs=[]), version)
+    script.ask(DescribeLogDirsRequest(topics=[asked]), 4)

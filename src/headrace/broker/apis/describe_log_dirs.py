@@ -1,7 +1,7 @@
 """DescribeLogDirs (35), versions 1-5: the log directories of this broker, and what each log takes up.
 
 v2 flexible · v3 error of the whole · v4 total and usable bytes of the volume · v5 cordoned directories; none is here.
-Null topics are all. A directory that is offline is listed with KAFKA_STORAGE_ERROR.
+Null topics are all. A log that moves to another directory is in both, there with its lag. A directory that is offline is listed with KAFKA_STORAGE_ERROR.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from headrace.broker.request import RequestContext
 from headrace.errors import DiskFailed
 from headrace.log.log_dirs import LogDir, LogDirs
+from headrace.log.partition_log import PartitionLog
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -47,9 +48,11 @@ def _directory(
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for (topic, index), log in directory.logs.items():
         if wanted is None or index in wanted.get(topic, ()):
-            # The lag is that of a log which is being moved here; these are where they belong.
             size = DescribeLogDirsPartition(partition_index=index, partition_size=log.size)
             topics.setdefault(topic, []).append(size)
+    for (topic, index), copy in directory.futures.items():
+        if wanted is None or index in wanted.get(topic, ()):
+            topics.setdefault(topic, []).append(_future(index, copy, log_dirs))
     return DescribeLogDirsResult(
         log_dir=directory.path,
         topics=[
@@ -58,4 +61,12 @@ def _directory(
         ],
         total_bytes=usage.total_bytes,
         usable_bytes=usage.usable_bytes,
+    )
+
+
+def _future(index: int, copy: PartitionLog, log_dirs: LogDirs) -> DescribeLogDirsPartition:
+    original = log_dirs.get(copy.topic_partition)
+    lag = 0 if original is None else max(0, original.log_end_offset - copy.log_end_offset)
+    return DescribeLogDirsPartition(
+        partition_index=index, partition_size=copy.size, offset_lag=lag, is_future_key=True
     )

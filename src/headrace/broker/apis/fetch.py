@@ -19,8 +19,10 @@ from headrace.broker.fetch_sessions import FetchSession, FetchSessions, WantedKe
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.partition_lookup import missing
 from headrace.broker.read_replica import LEADER_ITSELF, RACK_AWARE, ReadReplica
+from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
 from headrace.log.file_slice import FileSlice
 from headrace.replication.partition import FollowerFetch, Partition, PartitionRead
@@ -55,6 +57,7 @@ def handle(
     cluster: ClusterView,
     sessions: FetchSessions,
     live_settings: LiveSettings,
+    leader_throttle: ReplicaThrottle,
     traffic: Traffic,
     clock: Clock,
     fetch_max_bytes: int,
@@ -63,7 +66,7 @@ def handle(
     session = sessions.resolve(request, uses_ids=version >= _FIRST_WITH_IDS, now_ms=clock())
     if isinstance(session, ErrorCode):
         return encode_fetch_response(version, [], error_code=session)
-    reader = _reader(request, context, clock)
+    reader = _reader(request, context, clock, leader_throttle)
     fetch = _Fetch(
         request,
         version,
@@ -109,6 +112,7 @@ class _Reader(Protocol):
     ) -> PartitionRead | Refused: ...
     def waiters(self, partition: Partition) -> GrowthWaiters: ...
     def content(self, records: FileSlice) -> bytes | memoryview: ...
+    def sent(self, topic: str, index: int, size: int) -> None: ...
 
 
 class _ConsumerReader(NamedTuple):
@@ -137,6 +141,9 @@ class _ConsumerReader(NamedTuple):
         # All of it lies below the high watermark, where nothing is ever truncated: no copy is needed.
         return records.view()
 
+    def sent(self, topic: str, index: int, size: int) -> None:
+        """Nobody holds consumers back here."""
+
 
 class _FollowerReader(NamedTuple):
     """Reads up to the log's end, and tells the leader how far it has come."""
@@ -144,6 +151,7 @@ class _FollowerReader(NamedTuple):
     replica_id: int
     broker_epoch: int
     clock: Clock
+    throttle: ReplicaThrottle
 
     def read(
         self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
@@ -156,6 +164,9 @@ class _FollowerReader(NamedTuple):
             ask.current_leader_epoch,
             ask.log_start_offset,
         )
+        if self.throttle.holds_back(partition.topic_partition, self.replica_id):
+            # What it has is noted all the same.
+            max_bytes, at_least_one = 0, False
         return partition.read_as_leader(
             follower, max_bytes, now_ms=self.clock(), at_least_one=at_least_one
         )
@@ -167,12 +178,18 @@ class _FollowerReader(NamedTuple):
         # Above the high watermark a truncation could pull the file from under a view.
         return records.copy()
 
+    def sent(self, topic: str, index: int, size: int) -> None:
+        self.throttle.passed(TopicPartition(topic, index), size)
 
-def _reader(request: FetchRequest, context: RequestContext, clock: Clock) -> _Reader:
+
+def _reader(
+    request: FetchRequest, context: RequestContext, clock: Clock, throttle: ReplicaThrottle
+) -> _Reader:
     state = request.replica_state
     replica_id = request.replica_id if state is None else state.replica_id
     if replica_id >= 0:
-        return _FollowerReader(replica_id, -1 if state is None else state.replica_epoch, clock)
+        epoch = -1 if state is None else state.replica_epoch
+        return _FollowerReader(replica_id, epoch, clock, throttle)
     return _ConsumerReader(
         request.isolation_level == _READ_COMMITTED, context.version >= _FIRST_WITH_RACK
     )
@@ -319,6 +336,7 @@ class _Fetch:
             counters = traffic.of(name if is_here else UNKNOWN_TOPIC)
             counters.fetch_requests += 1
             counters.bytes_out += len(answer.records)
+            self.reader.sent(name, answer.partition_index, len(answer.records))
             if answer.error_code:
                 counters.failed_fetch_requests += 1
         return encode_fetch_response(

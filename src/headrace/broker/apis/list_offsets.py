@@ -3,7 +3,8 @@
 v2 isolation level · v4 leader epochs · v6 flexible · v7 max timestamp (-3) · v8 earliest local (-4) · v9 latest tiered (-5) ·
 v10 time-out · v11 earliest pending upload (-6). No time found: offset and timestamp -1 without an error.
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
-UNSUPPORTED_VERSION for a special timestamp that the version does not have.
+UNSUPPORTED_VERSION for a special timestamp that the version does not have, OFFSET_NOT_AVAILABLE (before v5
+LEADER_NOT_AVAILABLE) from a new leader that does not know yet how far its predecessors had come: an end must not go back.
 Without tiered storage the whole log is local, nothing is tiered and nothing waits to be. A partition that is asked for twice
 gets INVALID_REQUEST, once.
 """
@@ -40,6 +41,8 @@ _FIRST_VERSION_OF: Final = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED: Final = 1
+_NEVER_FOUND: Final = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+_FIRST_WITH_NOT_AVAILABLE: Final = 5
 _NOTHING: Final = FoundTimestamp(-1, -1, -1)
 
 
@@ -77,7 +80,16 @@ def handle(
         )
         if isinstance(partition, Refused):
             return partition
-        return _offset_at(partition, ask.timestamp, read_committed=read_committed)
+        found = _offset_at(partition, ask.timestamp, read_committed=read_committed)
+        is_at_end = found is _NOTHING and ask.timestamp not in _NEVER_FOUND
+        leader = partition.leader
+        if leader is None or leader.knows_what_is_committed:
+            return found
+        if ask.timestamp != LATEST and not is_at_end:
+            return found
+        has_code = context.version >= _FIRST_WITH_NOT_AVAILABLE
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if has_code else ErrorCode.LEADER_NOT_AVAILABLE
+        return Refused(code, "the new leader does not know yet how much is committed")
 
     return ListOffsetsResponse(
         topics=[

@@ -100,6 +100,7 @@ class BrokerSettings:
     num_replica_fetchers: int
     leader_replication_throttled_rate: int
     follower_replication_throttled_rate: int
+    replica_alter_log_dirs_io_max_bytes_per_second: int
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int

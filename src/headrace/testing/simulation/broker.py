@@ -161,21 +161,19 @@ class SimulatedBroker:
 
     def shut_down(self) -> None:
         """Hand over what can be handed over, then stop in an orderly way."""
-        self.run(self._shut_down(self.life))
+        self.run(self._shut_down())
 
-    async def _shut_down(self, life: int) -> None:
+    async def _shut_down(self) -> None:
         wish = ShutdownWanted(broker_id=self.broker_id, broker_epoch=self.epoch)
         await self.ask(wish)
         # Out of the errand: a broker that stops ends its errands too.
-        self.around.clock.after(1, lambda: self._close(life))
+        self.deliver(1, self._close)
 
-    def _close(self, life: int) -> None:
-        if self.life != life or self.condition is not Condition.UP:
-            return
+    def _close(self) -> None:
         self._stop()
         note_high_watermarks(self.log_dirs, self.partitions)
         self.around.tree.end_session(self.session.store.session)
-        self.log_dirs.close(self.now_ms(), run=self.session.run)
+        self.log_dirs.close(self.now_ms(), run=self.session.clean_run)
 
     def _stop(self) -> None:
         self.end()
@@ -332,7 +330,10 @@ class SimulatedBroker:
         while True:
             await self.sleep(_ISR_CHECK_MS)
             proposed = self._proposals.due(
-                self.partitions, now_ms=self.now_ms(), max_lag_ms=self.around.plan.replica_lag_ms
+                self.partitions,
+                now_ms=self.now_ms(),
+                max_lag_ms=self.around.plan.replica_lag_ms,
+                eligible=self.cluster.state.eligible(),
             )
             if proposed:
                 answer = await self.ask(request_of(self.broker_id, self.epoch, proposed))

@@ -243,7 +243,11 @@ class Cluster:
 
 def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
     """Play a seed to its end. Raises SimulationFailed."""
-    plan = draw_plan(seed, steps)
+    return run_plan(draw_plan(seed, steps))
+
+
+def run_plan(plan: Plan) -> Outcome:
+    """Play a plan to its end. Raises SimulationFailed."""
     cluster = Cluster(plan)
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # the faults' echo; a failure tells its own story
@@ -260,7 +264,7 @@ def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
             broker.end()
     truths = cluster.invariants.truths.values()
     return Outcome(
-        seed,
+        plan.seed,
         cluster.steps,
         cluster.clock.now_ms - _START_MS,
         sum(truth.end for truth in truths),

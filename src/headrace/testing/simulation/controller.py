@@ -85,7 +85,7 @@ class SimulatedController:
         while True:
             try:
                 await self._campaign()
-            except (SessionLost, WriteUncertain, seat.SeatLost, StoreFailed):
+            except (SessionLost, WriteUncertain, seat.SeatLost):
                 pass
             self._resign()
             await Pause(self._rest)
@@ -111,7 +111,7 @@ class SimulatedController:
                     await Pause(self._arm)
                 event, reply = self._work.popleft()
                 if event is not None:
-                    reply(encode_answer(await term.perform(event)))
+                    reply(await _answer(term, event))
                 elif await seat.holder(store) != broker_id:
                     raise seat.SeatLost("the seat was given to another")
                 else:
@@ -149,3 +149,12 @@ class SimulatedController:
         pulls, self._pulls = self._pulls, []
         for look in pulls:
             look()
+
+
+async def _answer(term: Term, event: Event[Any]) -> bytes | None:
+    try:
+        return encode_answer(await term.perform(event))
+    except (SessionLost, WriteUncertain, seat.SeatLost):
+        raise
+    except StoreFailed:
+        return None  # the store refused as a whole: nothing was written

@@ -60,7 +60,7 @@ class Nemesis:
             Fault.LAG: self._lag,
             Fault.CLOCK: self._jump,
             Fault.BOUNCE: self._bounce,
-            Fault.PREFER: self._prefer,
+            Fault.ELECT: self._elect,
             Fault.MOVE: self._move,
             Fault.DELETE: self._delete,
         }
@@ -213,8 +213,15 @@ class Nemesis:
 
     # ---- what operators do
 
-    def _prefer(self, broker: SimulatedBroker) -> None:
-        broker.run(self._ask(broker, ElectLeaders()))
+    def _elect(self, broker: SimulatedBroker) -> None:
+        """Make the replicas' order another one, and give the first of them the lead."""
+        where = self._around.chance.choice(list(self._around.invariants.truths))
+        state = broker.cluster.state.partition(*where)
+        if state is not None and not state.is_reassigning:
+            order = list(state.replicas)
+            self._around.chance.shuffle(order)
+            reorder = AlterReassignments(targets={where: tuple(order)})
+            broker.run(self._ask(broker, reorder, ElectLeaders(partitions=(where,))))
 
     def _move(self, broker: SimulatedBroker) -> None:
         chance, plan = self._around.chance, self._around.plan
@@ -233,8 +240,9 @@ class Nemesis:
             partition.delete_records(offset)
 
     @staticmethod
-    async def _ask(broker: SimulatedBroker, event: "ElectLeaders | AlterReassignments") -> None:
-        await broker.ask(event)
+    async def _ask(broker: SimulatedBroker, *events: ElectLeaders | AlterReassignments) -> None:
+        for event in events:
+            await broker.ask(event)
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:

@@ -25,7 +25,7 @@ class Fault(Enum):
     LAG = "lag"  # a follower fetches nothing for a while
     CLOCK = "clock"  # a wall clock jumps
     BOUNCE = "bounce"  # a broker is shut down in an orderly way and started again
-    PREFER = "prefer"  # preferred leaders are elected
+    ELECT = "elect"  # another replica that is in sync is made leader
     MOVE = "move"  # a partition is reassigned
     DELETE = "delete"  # records are deleted from the front
 
@@ -46,8 +46,8 @@ class Plan:
     fault_interval_ms: int
     outage_ms: int
     weather: NetworkWeather
+    replica_lag_ms: int
     session_timeout_ms: int = 500
-    replica_lag_ms: int = 300
 
 
 def draw_plan(seed: int, steps: int) -> Plan:
@@ -59,7 +59,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         delay_ms=chance.choice((3, 10, 40)),
         drop=chance.choice((0.0, 0.0, 0.01, 0.05)),
         duplicate=chance.choice((0.0, 0.0, 0.02, 0.1)),
-        slow=chance.choice((0.0, 0.01, 0.05)),
+        slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
     kinds = list(Fault)
@@ -76,7 +76,8 @@ def draw_plan(seed: int, steps: int) -> Plan:
         syncs_every_append=chance.random() < 0.25,
         segment_bytes=chance.choice((400, 2_000, 100_000)),
         faults=faults,
-        fault_interval_ms=chance.choice((60, 150, 300)),
+        fault_interval_ms=chance.choice((40, 100, 300)),
         outage_ms=chance.choice((100, 500, 1_500)),
         weather=weather,
+        replica_lag_ms=chance.choice((200, 400, 1_500)),
     )

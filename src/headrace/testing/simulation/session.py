@@ -39,6 +39,11 @@ class SimulatedSession:
         self._broker.run(self._register())
 
     @property
+    def clean_run(self) -> CleanRun:
+        """What the marker of a clean stop says; without a registration this run changed nothing."""
+        return self._previous if self.run == UNKNOWN_RUN else self.run
+
+    @property
     def _reaches_store(self) -> bool:
         network, broker_id = self._around.network, self._broker.broker_id
         return network.is_up(broker_id, STORE) and network.is_up(STORE, broker_id)

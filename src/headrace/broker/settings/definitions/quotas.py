@@ -10,7 +10,7 @@ SETTINGS = (
              "Bytes per second that leaders send for throttled replicas.", at_least(0), CLUSTER_WIDE, hidden=True),
     honoured("follower.replication.throttled.rate", LONG, LONG_MAX,
              "Bytes per second that followers fetch for throttled replicas.", at_least(0), CLUSTER_WIDE, hidden=True),
-    accepted("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX,
+    honoured("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX,
              "Bytes per second for moving replicas between log directories.", at_least(0), CLUSTER_WIDE, hidden=True),
     accepted("alter.log.dirs.replication.quota.window.num", INT, 11,
              "Windows over which the throttle of moves between directories is measured.", at_least(1)),

@@ -1,0 +1,42 @@
+"""Spark's own Kafka connector: its jars, copied by Maven the first time."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.support import tools
+
+# Not the newest of each: this set is to be had, and it runs on PySpark 4.3.
+ARTIFACTS = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+HOME = tools.CACHE / "spark-kafka"
+
+
+def find_jars() -> list[Path]:
+    """The jars. Raises ToolMissing."""
+    wanted = [HOME / "{1}-{2}.jar".format(*artifact.split(":")) for artifact in ARTIFACTS]
+    if all(jar.exists() for jar in wanted):
+        return wanted
+    maven = tools.find("maven")
+    aside = HOME.with_name("spark-kafka.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    for artifact in ARTIFACTS:
+        copied = subprocess.run(
+            [maven, "-q", "-B", COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={aside}"],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        if copied.returncode != 0:
+            raise tools.ToolMissing(
+                f"Maven could not fetch {artifact}: {copied.stdout.strip()[-300:]}"
+            )
+    shutil.rmtree(HOME, ignore_errors=True)
+    aside.rename(HOME)
+    return wanted

@@ -1,0 +1,250 @@
+"""A log on its way to another directory: whatever happens to the original meanwhile, the copy ends up equal."""
+
+from uuid import UUID
+
+import pytest
+
+from headrace.errors import LogClosed
+from headrace.ids import TopicPartition
+from headrace.log.log_config import LogConfig
+from headrace.log.log_dirs import LogDir, LogDirs
+from headrace.log.partition_log import PartitionLog
+from headrace.replication.log_move import LogMove
+from headrace.testing.memory_disk import MemoryDisk
+from tests.support.log_samples import NOW_MS, make_batch, make_producer_batch
+
+PARTITION = TopicPartition("t", 0)
+TOPIC_ID = UUID(int=7)
+ORIGIN, TARGET = "/one", "/two"
+CHUNK = 200
+
+
+class World:
+    """Two directories and a log in the first."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk(capacity_bytes=1 << 24)
+        self.ids = iter(range(1, 100))
+        self.open()
+        self.log = self.dirs.create(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+
+    def open(self) -> None:
+        self.dirs = LogDirs(
+            self.disk,
+            [ORIGIN, TARGET],
+            config_for=lambda _: LogConfig(segment_bytes=1_000),
+            new_id=lambda: UUID(int=next(self.ids)),
+        )
+        self.dirs.open(NOW_MS)
+
+    def append(self, *counts: int, epoch: int = 0) -> None:
+        for count in counts:
+            self.log.append_as_leader(make_batch(count), leader_epoch=epoch, now_ms=NOW_MS)
+
+    def move(self) -> LogMove:
+        origin, target = self.dirs.online
+        return LogMove(
+            self.disk, origin, target, self.log, now_ms=NOW_MS, id_=UUID(int=next(self.ids))
+        )
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def step(move: LogMove) -> None:
+    move.align(now_ms=NOW_MS)
+    move.write(move.read(CHUNK), now_ms=NOW_MS)
+
+
+def follow(move: LogMove) -> None:
+    for _ in range(1_000):
+        step(move)
+        if move.is_complete:
+            return
+    raise AssertionError("it does not arrive")
+
+
+def content(log: PartitionLog) -> bytes:
+    return b"".join(segment.log.read(0, segment.size) for segment in log.segments)
+
+
+def assert_equal(log: PartitionLog, before: PartitionLog, before_content: bytes) -> None:
+    assert content(log) == before_content
+    assert log.leader_epochs.entries == before.leader_epochs.entries
+    assert (log.log_start_offset, log.log_end_offset) == (
+        before.log_start_offset,
+        before.log_end_offset,
+    )
+    assert log.topic_id == before.topic_id
+
+
+def test_the_copy_takes_the_place_of_the_original(world: World) -> None:
+    world.append(*range(1, 30))
+    world.log.append_as_leader(make_producer_batch(9, 0), leader_epoch=3, now_ms=NOW_MS)
+    world.log.assign_epoch(4, world.log.log_end_offset)  # in which nothing is written yet
+    before = content(world.log)
+    move = world.move()
+    origin, target = world.dirs.online
+    step(move)
+    assert move.lag > 0
+    assert world.dirs.is_moving(PARTITION)
+    assert world.dirs.directory_of(PARTITION) is origin
+    follow(move)
+    moved, left = move.take_over(now_ms=NOW_MS)
+    assert_equal(moved, world.log, before)
+    assert world.log.is_closed
+    assert world.dirs.directory_of(PARTITION) is target
+    assert world.dirs.get(PARTITION) is moved
+    assert not world.dirs.is_moving(PARTITION)
+    again = moved.append_as_leader(make_producer_batch(9, 0), leader_epoch=4, now_ms=NOW_MS)
+    assert getattr(again, "duplicate", False)
+    assert world.disk.list_directories(TARGET) == ["t-0"]
+    assert [f"{ORIGIN}/{name}" for name in world.disk.list_directories(ORIGIN)] == [left]
+    assert left.endswith("-delete")
+
+
+def test_the_moved_log_is_found_after_a_restart(world: World) -> None:
+    world.append(5, 5)
+    move = world.move()
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    before = content(moved)
+    world.dirs.close(NOW_MS)
+    world.open()
+    found = world.dirs.get(PARTITION)
+    assert found is not None
+    assert found.directory == f"{TARGET}/t-0"
+    assert content(found) == before
+    assert world.disk.list_directories(ORIGIN) == []
+
+
+def test_the_copy_is_cut_where_the_original_was(world: World) -> None:
+    world.append(3, 3, 3, epoch=1)
+    world.append(3, 3, epoch=2)
+    move = world.move()
+    follow(move)
+    world.log.truncate_to(6, now_ms=NOW_MS)
+    assert not move.is_complete
+    world.append(3, 3, 3, 3, 3, epoch=5)
+    assert not move.is_complete
+    before = content(world.log)
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    assert_equal(moved, world.log, before)
+
+
+def test_the_copy_starts_again_where_the_original_does(world: World) -> None:
+    world.append(3, 3, 3)
+    move = world.move()
+    follow(move)
+    world.log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
+    assert not move.is_complete
+    follow(move)
+    assert move.copy.log_start_offset == move.copy.log_end_offset == 100
+    world.append(2, epoch=3)
+    before = content(world.log)
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    assert_equal(moved, world.log, before)
+
+
+def test_a_log_that_starts_within_a_batch(world: World) -> None:
+    world.append(10, 10, epoch=1)
+    world.log.advance_log_start(4)
+    before = content(world.log)
+    move = world.move()
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    assert_equal(moved, world.log, before)
+
+
+def test_records_deleted_under_way_are_deleted_in_the_copy(world: World) -> None:
+    world.append(*[3] * 40)
+    move = world.move()
+    step(move)
+    world.log.advance_log_start(100)
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    assert moved.log_start_offset == 100
+    assert moved.log_end_offset == 120
+
+
+def test_an_empty_log_moves_too(world: World) -> None:
+    move = world.move()
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    assert moved.directory == f"{TARGET}/t-0"
+    assert moved.log_end_offset == 0
+
+
+def test_a_move_that_is_given_up_leaves_the_original_alone(world: World) -> None:
+    world.append(3)
+    move = world.move()
+    step(move)
+    left = move.give_up()
+    world.disk.remove_tree(left)
+    assert not world.dirs.is_moving(PARTITION)
+    assert world.disk.list_directories(TARGET) == []
+    world.append(3)
+    assert world.dirs.get(PARTITION) is world.log
+
+
+def test_a_log_that_is_deleted_under_way_ends_its_move(world: World) -> None:
+    world.append(3)
+    move = world.move()
+    world.dirs.set_aside(PARTITION, "delete")
+    with pytest.raises(LogClosed):
+        move.align(now_ms=NOW_MS)
+
+
+def test_what_was_under_way_is_wanted_again_after_a_restart(world: World) -> None:
+    world.append(3, 3)
+    step(world.move())
+    world.dirs.close(NOW_MS)
+    world.open()
+    assert world.dirs.wanted == {PARTITION: TARGET}
+    assert world.disk.list_directories(TARGET) == []
+    found = world.dirs.get(PARTITION)
+    assert found is not None
+    assert found.directory == f"{ORIGIN}/t-0"
+
+
+def test_a_crash_between_the_two_renames_leaves_one_log(world: World) -> None:
+    world.append(3, 3)
+    before = content(world.log)
+    move = world.move()
+    follow(move)
+    _, left = move.take_over(now_ms=NOW_MS)
+    world.disk.rename(left, f"{ORIGIN}/t-0")
+    world.dirs.close(NOW_MS)
+    world.open()
+    logs = list(world.dirs)
+    assert len(logs) == 1
+    assert content(logs[0]) == before
+    directories = [*world.disk.list_directories(ORIGIN), *world.disk.list_directories(TARGET)]
+    assert sorted(name.rpartition("-")[2] for name in directories) == ["0", "stray"]
+
+
+def test_a_log_is_created_where_it_is_wanted(world: World) -> None:
+    other = TopicPartition("u", 0)
+    for count in range(3):
+        world.dirs.create(TopicPartition("fill", count), TOPIC_ID, now_ms=NOW_MS)
+    for path in (ORIGIN, TARGET):
+        world.dirs.wanted[other] = path
+        log = world.dirs.create(other, TOPIC_ID, now_ms=NOW_MS)
+        assert log.directory == f"{path}/u-0"
+        assert world.dirs.wanted == {}
+        world.dirs.set_aside(other, "delete")
+
+
+def test_a_target_that_goes_offline_takes_the_copy_with_it(world: World) -> None:
+    world.append(3)
+    move = world.move()
+    target: LogDir = world.dirs.online[1]
+    world.dirs.take_offline(target.path, "gone")
+    assert not world.dirs.is_moving(PARTITION)
+    with pytest.raises(LogClosed):
+        move.align(now_ms=NOW_MS)
+    assert not world.log.is_closed
