@@ -47,9 +47,11 @@ from headrace.broker.apis import (
     sync_group,
 )
 from headrace.broker.dispatch import BoundApi
+from headrace.broker.frame_buffer import Frame
 from headrace.broker.internal_apis import ask_controller, pull_changes
 from headrace.wire.api_keys import ApiKey, request_class, response_class
-from headrace.wire.codec import decode
+from headrace.wire.codec import message_decoder
+from headrace.wire.headers import response_tags_from
 
 APIS: Final[Mapping[ApiKey, ModuleType]] = {
     ApiKey.PRODUCE: produce,
@@ -122,12 +124,13 @@ def _bind(key: ApiKey, module: ModuleType, parts: Mapping[str, object]) -> Bound
         if parameter.kind is Parameter.KEYWORD_ONLY
     ]
     first, last = versions(key)
-    own_decode: Callable[[int, bytearray, int], Any] | None = getattr(module, "decode", None)
+    own_decode: Callable[[int, Frame, int], Any] | None = getattr(module, "decode", None)
     return BoundApi(
         key,
+        response_tags_from(key),
         first,
         last,
-        own_decode or partial(decode, request_class(key)),
+        own_decode or message_decoder(request_class(key)),
         partial(module.handle, **{name: parts[name] for name in needs}),
         response_class(key),
     )

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from headrace.broker.frame_buffer import FrameBuffer
+from headrace.broker.frame_buffer import Frame, FrameBuffer
 from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
 from headrace.wire.codec import Piece
 
@@ -26,7 +27,7 @@ Answer: TypeAlias = list[Piece] | None
 """Pieces of a whole frame, or None for a request that is not answered (acks=0)."""
 
 Dispatch: TypeAlias = Callable[
-    ["Connection", bytearray], "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]"
+    ["Connection", Frame], "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]"
 ]
 
 
@@ -34,6 +35,7 @@ class ConnectionOwner(Protocol):
     """What a connection needs from the listener it belongs to."""
 
     receive_area: memoryview
+    spares: SpareMemory
     budget: MemoryBudget
     max_frame_bytes: int
     dispatch: Dispatch
@@ -68,8 +70,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
-        self._frames = FrameBuffer(owner.max_frame_bytes)
-        self._queue: deque[bytearray] = deque()
+        self._frames = FrameBuffer(owner.max_frame_bytes, owner.spares)
+        self._queue: deque[Frame] = deque()
         self._outbox: deque[_Slot] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
@@ -128,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._owner.budget.is_exhausted:
             self._balance_reading()
 
-    def _count_memory(self, frames: list[bytearray]) -> None:
+    def _count_memory(self, frames: list[Frame]) -> None:
         held_bytes = self._frames.held_bytes
         grown_by = held_bytes - self._partial_bytes + sum(map(len, frames))
         self._partial_bytes = held_bytes
@@ -159,16 +161,19 @@ class Connection(asyncio.BufferedProtocol):
             except MalformedMessage as error:
                 broken, answer = error, None
                 self._is_closing = True
-            if answer is None:
-                answered_bytes += len(frame)
-            elif isinstance(answer, list):
-                if self._outbox:
-                    self._park(len(frame), answer)
+            frame_bytes = len(frame)
+            if answer is None or isinstance(answer, list):
+                # Dealt with: an answer never looks into the request.
+                self._frames.done(frame)
+                if answer is not None and self._outbox:
+                    self._park(frame_bytes, answer)
                 else:
-                    ready += answer
-                    answered_bytes += len(frame)
+                    ready += answer or ()
+                    answered_bytes += frame_bytes
             else:
-                self._wait_for(answer, len(frame))
+                if isinstance(answer, asyncio.Future):
+                    self._frames.done(frame)
+                self._wait_for(answer, frame_bytes)
         if ready:
             self._send(ready)
         if answered_bytes:

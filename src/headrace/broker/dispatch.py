@@ -15,17 +15,22 @@ from typing import Any, Final, cast
 
 from headrace.broker.apis.api_versions import unsupported_version_answer
 from headrace.broker.connection import Answer, Connection
+from headrace.broker.frame_buffer import Frame
 from headrace.broker.request import RequestContext
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.errors import MalformedMessage
 from headrace.wire.api_keys import ApiKey
 from headrace.wire.codec import Piece, encode_pieces
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.headers import decode_request_header, encode_response_header
+from headrace.wire.headers import decode_request_header
 from headrace.wire.message import Response
 
 _logger = logging.getLogger(__name__)
-_LENGTH: Final = Struct(">i")
+_HEAD: Final = Struct(">ii")  # length, correlation id
+_HEAD_WITH_TAGS: Final = Struct(">iib")
+_CORRELATION_BYTES: Final = 4
+_CORRELATION_AND_TAGS_BYTES: Final = 5
+_JOINED_BYTES: Final = 4096  # below this a copy is cheaper than a second piece to send
 _BEFORE_OPENING: Final = frozenset(
     (ApiKey.API_VERSIONS, ApiKey.PULL_CHANGES, ApiKey.ASK_CONTROLLER)
 )
@@ -39,9 +44,10 @@ class BoundApi:
     """One API with its handler's dependencies bound."""
 
     key: ApiKey
+    tags_from: int  # the first version with tags in the header of its response
     first_version: int
     last_version: int
-    decode: Callable[[int, bytearray, int], Any]
+    decode: Callable[[int, Frame, int], Any]
     handle: Callable[[Any, RequestContext], Body | Awaitable[Body]]
     response: type[Response]
 
@@ -53,31 +59,34 @@ class Dispatcher:
         self._apis = apis
         self._metrics = metrics
         self._opened = asyncio.Event()
+        self._is_open = False
 
     def open(self) -> None:
         """Serve clients from now on; until then only ApiVersions and other brokers are answered."""
+        self._is_open = True
         self._opened.set()
 
     def __call__(
-        self, connection: Connection, frame: bytearray
+        self, connection: Connection, frame: Frame
     ) -> "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]":
         """Answer a request, now or later. MalformedMessage if the peer broke the protocol."""
-        header = decode_request_header(frame)
-        version = header.api_version
-        api = self._apis.get(header.api_key)
+        key, version, correlation_id, client_id, header_size = decode_request_header(frame)
+        api = self._apis.get(key)
         if api is None or not api.first_version <= version <= api.last_version:
             if api is not None and api.key == ApiKey.API_VERSIONS:
                 body = unsupported_version_answer(api.first_version, api.last_version)
-                return _frame(api, 0, header.correlation_id, [body])
-            raise MalformedMessage(f"API {header.api_key} version {version} is not offered here")
-        if not self._opened.is_set() and api.key not in _BEFORE_OPENING:
+                return _frame(api, 0, correlation_id, [body])
+            raise MalformedMessage(f"API {key} version {version} is not offered here")
+        if not self._is_open and api.key not in _BEFORE_OPENING:
             return self._when_open(connection, frame)
         started = perf_counter()
-        request = api.decode(version, frame, header.size)
-        context = RequestContext(header.api_key, version, header.client_id or "", connection)
-        reply = _Reply(api, version, header.correlation_id, started, self._metrics)
+        request = api.decode(version, frame, header_size)
+        context = RequestContext(key, version, client_id or "", connection)
+        reply = _Reply(api, version, correlation_id, started, self._metrics)
         try:
             result = api.handle(request, context)
+            if type(result) is list:  # first, because it is what the busiest APIs return
+                return reply.to(result)
             if isinstance(result, asyncio.Future):
                 return reply.chained(result)
             if asyncio.iscoroutine(result):
@@ -89,7 +98,7 @@ class Dispatcher:
             _logger.exception("%s v%d failed", api.key.title, version)
             return reply.failed()
 
-    async def _when_open(self, connection: Connection, frame: bytearray) -> Answer:
+    async def _when_open(self, connection: Connection, frame: Frame) -> Answer:
         await self._opened.wait()
         answer = self(connection, frame)
         return await answer if isinstance(answer, Awaitable) else answer
@@ -148,6 +157,12 @@ class _Reply:
 
 
 def _frame(api: BoundApi, version: int, correlation_id: int, body: list[Piece]) -> list[Piece]:
-    header = encode_response_header(api.key, version, correlation_id)
-    length = len(header) + sum(map(len, body))
-    return [_LENGTH.pack(length) + header, *body]
+    if version >= api.tags_from:
+        length = _CORRELATION_AND_TAGS_BYTES + sum(map(len, body))
+        head = _HEAD_WITH_TAGS.pack(length, correlation_id, 0)
+    else:
+        length = _CORRELATION_BYTES + sum(map(len, body))
+        head = _HEAD.pack(length, correlation_id)
+    if len(body) == 1 and length < _JOINED_BYTES:
+        return [head + body[0]]
+    return [head, *body]

@@ -10,10 +10,11 @@ from typing import Any, Final
 from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.settings.listener import Listener
+from headrace.broker.spare_memory import SpareMemory
 
 _logger = logging.getLogger(__name__)
 
-_RECEIVE_BYTES: Final = 256 * 1024
+_RECEIVE_BYTES: Final = 64 * 1024
 _LONGEST_STALL_S: Final = 5.0
 
 
@@ -76,6 +77,7 @@ class OpenListener:
         self.dispatch = dispatch
         self.budget = budget
         self.max_frame_bytes = counts.limits.max_frame_bytes
+        self.spares = SpareMemory()
         self.receive_area = memoryview(bytearray(_RECEIVE_BYTES))
         self._counts = counts
         self._tasks = tasks

@@ -2,6 +2,7 @@
 
 A leader checks what a client sends from the header alone; records are opened only where a topic's configuration asks
 for it (compacted topics need keys, a topic may demand another codec or bound timestamps), or to say which one is bad.
+What nearly every batch is, `is_plain` sees at one look; the others are checked point by point, to say what is wrong.
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ from headrace.records.batch_builder import BatchOptions, build_batch_spanning
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import (
     HEADER_BYTES,
+    LOG_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
@@ -24,6 +26,40 @@ from headrace.records.compression import DEFAULT_LIMIT_BYTES, Codec
 from headrace.wire.error_code import ErrorCode
 
 _FOREVER: Final = 2**63 - 1
+
+
+def is_plain(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """Whether a client's batch passes all checks below as it is; for a True the others need not be asked."""
+    return (
+        header.length + LOG_OVERHEAD == len(batch) <= config.plain_max_bytes
+        and header.magic == MAGIC
+        and 0 <= header.attributes <= Codec.ZSTD  # a codec and nothing else
+        and header.base_offset == 0
+        and header.record_count == header.last_offset_delta + 1 > 0
+        and (header.producer_id < 0 or header.base_sequence >= 0)
+        and header.max_timestamp - now_ms <= config.timestamp_after_max_ms
+        and has_valid_crc(batch)
+    )
+
+
+def acceptable_form(
+    batch: bytearray | memoryview, config: LogConfig, now_ms: int, *, from_client: bool
+) -> tuple[BatchHeader, bytearray | memoryview] | Refused:
+    """The batch in the form in which it may be appended, and its header."""
+    header = check_batch(batch, config)
+    if isinstance(header, Refused):
+        return header
+    if from_client:
+        refused = check_client_batch(header, config)
+        if refused is not None:
+            return refused
+        if needs_opening(header, config, now_ms):
+            converted = check_records(batch, header, config, now_ms)
+            if isinstance(converted, Refused):
+                return converted
+            if converted is not None:
+                return read_header(converted), converted
+    return header, batch
 
 
 def check_batch(batch: Buffer, config: LogConfig) -> BatchHeader | Refused:

@@ -21,6 +21,8 @@ from headrace.errors import DiskFailed, DiskFull
 
 # Below this a copy out of the page cache is cheaper than mapping a file that has grown.
 _COPY_RATHER_THAN_REMAP_BYTES: Final = 64 * 1024
+# A mapping's pages that were read count as this process's memory. After so much they are let go; the page cache has them.
+_MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
 
 
 class FileStat(NamedTuple):
@@ -113,6 +115,12 @@ class Disk(Protocol):
     def sync_directory(self, directory: str) -> None:
         """Make creations, renames and removals in it durable."""
 
+    def volume_syncer(self, directory: str) -> Callable[[], None] | None:
+        """A function, to be called once, that makes all that was written below durable, or None if there is no such.
+
+        Get it before the writing: it tells of failures since then. It raises DiskFailed.
+        """
+
     def usage(self, directory: str) -> DiskUsage:
         """The room on the volume that holds a directory."""
 
@@ -137,7 +145,7 @@ def disk_error(path: str, error: OSError) -> DiskFailed:
 class OsFile:
     """A file of the operating system; its descriptor is borrowed from the disk's bounded set."""
 
-    __slots__ = ("_disk", "_fd", "_map", "_path", "_size")
+    __slots__ = ("_disk", "_fd", "_map", "_path", "_size", "_viewed_bytes")
 
     def __init__(self, disk: "OsDisk", path: str, size: int | None) -> None:
         self._disk = disk
@@ -145,6 +153,7 @@ class OsFile:
         self._size = -1 if size is None else size
         self._fd: int | None = None
         self._map: memoryview | None = None
+        self._viewed_bytes = 0  # since pages were let go
 
     @property
     def path(self) -> str:
@@ -200,9 +209,21 @@ class OsFile:
             with _failing(self._path):
                 mapping = mmap.mmap(self.fileno(), self.size, prot=mmap.PROT_READ)
             self._map = memoryview(mapping)
+            self._viewed_bytes = 0
+        self._viewed_bytes += end - position
+        if self._viewed_bytes > _MOST_MAPPED_BYTES:
+            self._let_pages_go(self._map)
         return self._map[position:end]
 
+    def _let_pages_go(self, view: memoryview) -> None:
+        self._viewed_bytes = 0
+        mapping = view.obj
+        if isinstance(mapping, mmap.mmap):
+            mapping.madvise(mmap.MADV_DONTNEED)  # whoever still holds a view gets them again
+
     def truncate(self, size: int) -> None:
+        if size == self.size:
+            return
         self._map = None  # a mapping past the end of its file would be a bus error
         with _failing(self._path):
             os.ftruncate(self.fileno(), size)
@@ -241,7 +262,8 @@ class OsFile:
 class OsDisk:
     """The operating system's files, with a bound on how many are open at once.
 
-    A log of thousands of sealed segments needs few of them open; the one opened longest ago makes room.
+    A log of thousands of sealed segments needs few of them open; the one opened longest ago makes room. Several threads may
+    use it as long as no room is needed: recovery closes what it has read.
     """
 
     def __init__(self, max_open_files: int = 4096) -> None:
@@ -340,6 +362,24 @@ class OsDisk:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+    def volume_syncer(self, directory: str) -> Callable[[], None] | None:
+        import ctypes  # slow to import, and needed once at most
+
+        library = ctypes.CDLL(None, use_errno=True)
+        if not hasattr(library, "syncfs"):  # Linux has it
+            return None
+        with _failing(directory):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+
+        def sync() -> None:
+            try:
+                if library.syncfs(descriptor):
+                    raise DiskFailed(f"{directory}: {os.strerror(ctypes.get_errno())}")
+            finally:
+                os.close(descriptor)
+
+        return sync
 
     def usage(self, directory: str) -> DiskUsage:
         with _failing(directory):

@@ -1,6 +1,6 @@
 """What a partition log has to know of its topic's configuration. Names and defaults are Kafka's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _FOREVER = 2**63 - 1
 
@@ -33,13 +33,22 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     producer_id_expiration_ms: int = 24 * 3600 * 1000
 
-    @property
-    def max_segment_ms(self) -> int:
-        """When the active segment is rolled at the latest: only sealed ones can be compacted."""
-        if self.cleanup_compact and self.max_compaction_lag_ms > 0:
-            return min(self.segment_ms, self.max_compaction_lag_ms)
-        return self.segment_ms
+    plain_max_bytes: int = field(init=False, repr=False, compare=False)
+    """The largest batch of which the header alone tells that it is taken as it is; -1 if none is."""
+    max_segment_ms: int = field(init=False, repr=False, compare=False)
+    """When the active segment is rolled at the latest: only sealed ones can be compacted."""
 
     def __post_init__(self) -> None:
         assert self.segment_bytes > 0
         assert self.segment_index_bytes >= 24, "an index must hold at least two entries"
+        looks_inside = self.cleanup_compact or self.timestamp_before_max_ms != _FOREVER
+        is_as_sent = self.compression_type == "producer" and not self.log_append_time
+        plain_max_bytes = -1
+        if is_as_sent and not looks_inside:
+            plain_max_bytes = min(self.max_message_bytes, self.segment_bytes)
+        max_segment_ms = self.segment_ms
+        if self.cleanup_compact and self.max_compaction_lag_ms > 0:
+            max_segment_ms = min(self.segment_ms, self.max_compaction_lag_ms)
+        # Frozen, and still no work for each batch.
+        object.__setattr__(self, "plain_max_bytes", plain_max_bytes)
+        object.__setattr__(self, "max_segment_ms", max_segment_ms - self.segment_jitter_ms)

@@ -12,10 +12,8 @@ from uuid import UUID
 from headrace.errors import CorruptBatch, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_check import (
-    check_batch,
-    check_client_batch,
-    check_records,
-    needs_opening,
+    acceptable_form,
+    is_plain,
 )
 from headrace.log.append_result import Appended, Refused
 from headrace.log.checkpoint import LEADER_EPOCH_FILE, write_epochs
@@ -40,6 +38,7 @@ from headrace.records.batch_view import (
     read_header,
     stamp,
     stamp_append_time,
+    stamped_header,
 )
 from headrace.records.control_batch import read_marker
 from headrace.wire.error_code import ErrorCode
@@ -87,23 +86,17 @@ class PartitionLog:
         leader_epoch: int,
         now_ms: int,
         from_client: bool = True,
+        header: BatchHeader | None = None,
     ) -> Appended | Refused:
-        """Check one batch, stamp its place into its bytes, write it."""
+        """Check one batch, stamp its place into its bytes, write it. `header` if the caller has read it already."""
         self._require_open()
-        checked = check_batch(batch, self.config)
-        if isinstance(checked, Refused):
-            return checked
-        if from_client:
-            refused = check_client_batch(checked, self.config)
-            if refused is not None:
-                return refused
-            if needs_opening(checked, self.config, now_ms):
-                converted = check_records(batch, checked, self.config, now_ms)
-                if isinstance(converted, Refused):
-                    return converted
-                batch = batch if converted is None else converted
-        if checked.producer_id >= 0:
-            known = self._check_producer(batch, checked)
+        if header is None or not (from_client and is_plain(batch, header, self.config, now_ms)):
+            checked = acceptable_form(batch, self.config, now_ms, from_client=from_client)
+            if isinstance(checked, Refused):
+                return checked
+            header, batch = checked
+        if header.producer_id >= 0:
+            known = self._check_producer(batch, header)
             if isinstance(known, Refused):
                 return known
             if known is not None:
@@ -112,10 +105,11 @@ class PartitionLog:
         if self.config.log_append_time:
             append_time = now_ms
             stamp_append_time(batch, now_ms)
-        stamp(batch, 0, self.log_end_offset, leader_epoch)
-        header = read_header(batch)
-        self._write(batch, header, now_ms)
-        return Appended(header.base_offset, header.last_offset, append_time)
+            header = read_header(batch)
+        base_offset = self.log_end_offset
+        stamp(batch, 0, base_offset, leader_epoch)
+        self._write(batch, stamped_header(header, base_offset, leader_epoch), now_ms)
+        return Appended(base_offset, self.log_end_offset - 1, append_time)
 
     def append_as_follower(self, records: bytes | bytearray | memoryview, *, now_ms: int) -> int:
         """Write batches as the leader stamped them. Returns the new end offset.

@@ -62,6 +62,7 @@ class Segment:
         "_bytes_since_index",
         "_disk",
         "_first_timestamp",
+        "_index_is_full",
         "_max_timestamp",
         "base_offset",
         "config",
@@ -103,6 +104,7 @@ class Segment:
         self._bytes_since_index = 0
         self._max_timestamp: TimestampOffset | None = None
         self._first_timestamp: int | None = None
+        self._index_is_full: bool | None = None  # unknown until asked, and after each entry
 
     @classmethod
     def create(
@@ -143,34 +145,41 @@ class Segment:
 
     def note_appended(self, position: int, header: BatchHeader) -> None:
         """Bring the indexes up to date with a batch that stands at `position`."""
-        last_offset = header.base_offset + header.last_offset_delta
-        if header.max_timestamp > self.max_timestamp.timestamp:
-            self._max_timestamp = TimestampOffset(header.max_timestamp, last_offset)
-        if self._first_timestamp is None and header.max_timestamp > NO_TIMESTAMP:
-            self._first_timestamp = header.max_timestamp
+        newest = self._max_timestamp or self.max_timestamp
+        timestamp = header.max_timestamp
+        if timestamp > newest.timestamp:
+            newest = self._max_timestamp = TimestampOffset(timestamp, header.last_offset)
+        if self._first_timestamp is None and timestamp > NO_TIMESTAMP:
+            self._first_timestamp = timestamp
         if self._bytes_since_index > self.config.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.append_if_later(*self.max_timestamp)
+            self.offset_index.append(header.last_offset, position)
+            self.time_index.append_if_later(*newest)
             self._bytes_since_index = 0
-        self._bytes_since_index += header.size
+            self._index_is_full = None
+        self._bytes_since_index += header.length + LOG_OVERHEAD
 
     def should_roll(self, batch: BatchHeader, now_ms: int) -> bool:
         """Whether `batch` belongs into a new segment."""
-        if self.size == 0:
-            return batch.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET
+        size = self.log.size
+        if batch.base_offset + batch.last_offset_delta - self.base_offset > _MAX_RELATIVE_OFFSET:
+            return True
         config = self.config
-        return (
-            self.size > config.segment_bytes - batch.size
-            or self._waited_ms(now_ms, batch.max_timestamp)
-            > config.max_segment_ms - config.segment_jitter_ms
-            or self.offset_index.is_full
-            or self.time_index.is_full
-            or batch.last_offset - self.base_offset > _MAX_RELATIVE_OFFSET
+        return size > 0 and (
+            size > config.segment_bytes - batch.length - LOG_OVERHEAD
+            or self._waited_ms(now_ms, batch.max_timestamp) > config.max_segment_ms
+            or self._has_full_index()
         )
+
+    def _has_full_index(self) -> bool:
+        if self._index_is_full is None:
+            self._index_is_full = self.offset_index.is_full or self.time_index.is_full
+        return self._index_is_full
 
     def _waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
         # Segments are rolled by the records' own time where there is one, so that replaying history rolls alike.
-        first = self.first_timestamp
+        first = self._first_timestamp
+        if first is None:
+            first = self.first_timestamp
         if first is not None and batch_timestamp > NO_TIMESTAMP:
             return batch_timestamp - first
         return now_ms - self.created_ms
@@ -201,6 +210,7 @@ class Segment:
         self.txn_index.truncate(offset)
         self.log.truncate(position)
         self._bytes_since_index = 0
+        self._index_is_full = None
         if position == 0:
             self._first_timestamp = None
         # The time index names batches up to its last entry only; those behind it are looked at again.
@@ -216,6 +226,7 @@ class Segment:
         self.offset_index.clear()
         self.time_index.clear()
         self._bytes_since_index = 0
+        self._index_is_full = None
         self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp = None
 

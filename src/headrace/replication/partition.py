@@ -7,7 +7,7 @@ reported to `on_disk_failed` and answered with KAFKA_STORAGE_ERROR.
 
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
@@ -16,8 +16,9 @@ from headrace.log.append_result import Appended, Refused
 from headrace.log.file_slice import FileSlice
 from headrace.log.leader_epochs import UNKNOWN_EPOCH_END, EpochEnd
 from headrace.log.partition_log import PartitionLog
-from headrace.log.txn_index import AbortedTxn
+from headrace.records.batch_view import BatchHeader
 from headrace.replication.leader import LeaderState, PartitionAssignment
+from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.replication.waiting import GrowthWaiters, OffsetWaiters
 from headrace.wire.error_code import ErrorCode
 
@@ -25,28 +26,6 @@ _logger = logging.getLogger(__name__)
 
 ANY_EPOCH: Final = -1
 _NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
-
-
-class PartitionRead(NamedTuple):
-    """What a fetch of one partition yields."""
-
-    records: FileSlice
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    aborted: list[AbortedTxn] | None = None
-    diverging: EpochEnd | None = None
-
-
-class FollowerFetch(NamedTuple):
-    """A follower's question."""
-
-    replica_id: int
-    broker_epoch: int
-    fetch_offset: int
-    last_fetched_epoch: int
-    current_leader_epoch: int
-    log_start_offset: int = -1
 
 
 class Partition:
@@ -201,6 +180,7 @@ class Partition:
         acks: int,
         now_ms: int,
         from_client: bool = True,
+        header: BatchHeader | None = None,
     ) -> Appended | Refused:
         """Take one batch as leader. Committed or not is another question: `committed` knows."""
         leader = self._leader
@@ -213,7 +193,11 @@ class Partition:
             )
         try:
             result = self.log.append_as_leader(
-                batch, leader_epoch=self.leader_epoch, now_ms=now_ms, from_client=from_client
+                batch,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                from_client=from_client,
+                header=header,
             )
         except (DiskFailed, LogClosed) as error:
             return self._refuse_for_disk(error)

@@ -268,6 +268,16 @@ class MemoryDisk:
         self.syncs += 1
         self._directory(directory).sync()
 
+    def volume_syncer(self, directory: str) -> Callable[[], None]:
+        def sync() -> None:
+            self.syncs += 1
+            if self.fail_syncs:
+                raise DiskFailed(f"{directory}: the sync failed")
+            _sync_all(self._root)
+
+        self._directory(directory)
+        return sync
+
     def usage(self, directory: str) -> DiskUsage:
         self._directory(directory)
         total_bytes = _UNLIMITED_BYTES if self.capacity_bytes is None else self.capacity_bytes
@@ -316,3 +326,12 @@ def _contents(directory: _Directory) -> Iterator[_Content]:
             yield from _contents(node)
         else:
             yield node
+
+
+def _sync_all(directory: _Directory) -> None:
+    directory.sync()
+    for node in directory.names.values():
+        if isinstance(node, _Directory):
+            _sync_all(node)
+        else:
+            node.sync(len(node.current))

@@ -46,6 +46,19 @@ def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
     return decoder(cls, version)(buffer, offset)[0]
 
 
+def message_decoder(cls: type[M]) -> Callable[[int, Buffer, int], M]:
+    """`decode` for one class, for those who call it often."""
+    by_version: dict[int, Decoder[M]] = {}
+
+    def decode_message(version: int, buffer: Buffer, offset: int) -> M:
+        read = by_version.get(version)
+        if read is None:
+            read = by_version[version] = decoder(cls, version)
+        return read(buffer, offset)[0]
+
+    return decode_message
+
+
 def encode(message: Message, version: int) -> bytes:
     return b"".join(encode_pieces(message, version))
 

@@ -68,8 +68,13 @@ def encode_response_header(api_key: int, api_version: int, correlation_id: int) 
     return _CORRELATION.pack(correlation_id)
 
 
+def response_tags_from(api_key: int) -> int:
+    """The first version of an API with a tag section in its response's header."""
+    return NEVER if api_key == ApiKey.API_VERSIONS else FLEXIBLE_FROM.get(api_key, NEVER)
+
+
 def response_header_has_tags(api_key: int, api_version: int) -> bool:
-    return api_key != ApiKey.API_VERSIONS and api_version >= FLEXIBLE_FROM.get(api_key, NEVER)
+    return api_version >= response_tags_from(api_key)
 
 
 def decode_correlation_id(buffer: Buffer) -> int:

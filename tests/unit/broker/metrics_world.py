@@ -15,6 +15,7 @@ from headrace.broker.metrics.group_families import GroupProgress
 from headrace.broker.metrics.process_stats import ProcessStats
 from headrace.broker.metrics_page import MetricsPage, MetricsSources
 from headrace.broker.request_metrics import RequestMetrics
+from headrace.broker.spare_memory import SpareMemory
 from headrace.broker.traffic import Traffic
 from headrace.controller.changes import (
     BrokerRegistered,
@@ -43,6 +44,7 @@ class Owner:
     """What a connection asks of its listener; none of it happens here."""
 
     receive_area = memoryview(bytearray(16))
+    spares = SpareMemory()
     budget = MemoryBudget(1)
     max_frame_bytes = 1
 

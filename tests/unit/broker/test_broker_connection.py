@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from headrace.broker.connection import Answer, Connection, Dispatch
+from headrace.broker.frame_buffer import Frame
 from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
 
 
@@ -51,6 +53,7 @@ class Owner:
 
     def __init__(self, budget_bytes: int = 1_000_000) -> None:
         self.receive_area = memoryview(bytearray(4096))
+        self.spares = SpareMemory()
         self.budget = MemoryBudget(budget_bytes)
         self.handled: list[bytes] = []
         self.pieces = 1
@@ -58,7 +61,7 @@ class Owner:
         self._later: list[asyncio.Future[Answer]] = []
 
     def _dispatch(
-        self, connection: Connection, frame: bytearray
+        self, connection: Connection, frame: Frame
     ) -> "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]":
         command = bytes(frame[:6]).strip()
         self.handled.append(command)

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from headrace.broker.frame_buffer import FrameBuffer
+from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
 
 LIMIT = 1_000_000
@@ -14,20 +15,33 @@ class Stream:
     """Feeds bytes as a transport would."""
 
     def __init__(self, area_bytes: int = 4096) -> None:
-        self.buffer = FrameBuffer(LIMIT)
-        self._shared = memoryview(bytearray(area_bytes))
+        self.spares = SpareMemory()
+        self.buffer = FrameBuffer(LIMIT, self.spares)
+        self.shared = memoryview(bytearray(area_bytes))
+
+    def feed_whole(self, data: bytes) -> memoryview:
+        """The rest of one large frame, as it is handed out."""
+        while True:
+            area = self.buffer.area(self.shared)
+            count = min(len(area), len(data))
+            area[:count] = data[:count]
+            data = data[count:]
+            frames = self.buffer.received(self.shared, count)
+            if frames:
+                assert isinstance(frames[0], memoryview)
+                return frames[0]
 
     def feed(self, data: bytes, random: Random | None = None) -> list[bytes]:
         frames: list[bytes] = []
         while data:
-            area = self.buffer.area(self._shared)
+            area = self.buffer.area(self.shared)
             count = min(len(area), len(data))
             if random is not None:
                 count = random.randint(1, count)
             area[:count] = data[:count]
             del area  # as a transport lets go of it: memory that is looked at cannot grow
             data = data[count:]
-            frames += map(bytes, self.buffer.received(self._shared, count))
+            frames += map(bytes, self.buffer.received(self.shared, count))
         return frames
 
 
@@ -61,3 +75,20 @@ def test_a_whole_frame_holds_nothing_any_more() -> None:
     stream = Stream()
     assert stream.feed(framed(bytes(50_000))) == [bytes(50_000)]
     assert stream.buffer.held_bytes == 0
+
+
+def test_a_large_frame_lies_in_the_memory_of_the_one_before() -> None:
+    stream = Stream()
+    first, second = bytes(range(250)) * 800, b"x" * 190_000
+    area = stream.buffer.area(stream.shared)
+    assert area is stream.shared
+    frame = stream.feed_whole(framed(first))
+    assert frame == first
+    memory = frame.obj
+    stream.buffer.done(frame)
+    del frame
+    stream.feed(framed(second)[:5])
+    assert stream.buffer.held_bytes == len(second), "all of it at once: it is there anyway"
+    frame = stream.feed_whole(framed(second)[5:])
+    assert frame == second
+    assert frame.obj is memory

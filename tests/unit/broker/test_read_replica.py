@@ -12,7 +12,8 @@ from headrace.controller.values import Partition as PartitionState
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
-from headrace.replication.partition import FollowerFetch, Partition
+from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch
 from headrace.testing.memory_disk import MemoryDisk
 from tests.differential.requests import batch
 

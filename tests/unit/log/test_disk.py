@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from headrace.errors import DiskFailed, DiskFull
+from headrace.log import disk as disk_module
 from headrace.log.disk import Disk, OsDisk
 from headrace.testing.memory_disk import MemoryDisk
 
@@ -376,3 +377,25 @@ def test_a_failed_sync_loses_the_bytes_even_if_it_is_tried_again() -> None:
         crashed(disk, seed)
         outcomes.add(disk.read_bytes("/d/a") or b"")
     assert b"" in outcomes
+
+
+def test_pages_that_were_read_are_let_go_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mebibyte = 1024 * 1024
+    monkeypatch.setattr(disk_module, "_MOST_MAPPED_BYTES", mebibyte)
+    path = str(tmp_path / "large")
+    file = OsDisk().create(path)
+    for number in range(16):
+        file.append(bytes([number]) * mebibyte)
+    first = file.view(0, mebibyte)
+    assert all(bytes(file.view(n * mebibyte, mebibyte)) == bytes([n]) * mebibyte for n in range(16))
+    assert _resident_bytes(path) <= 3 * mebibyte
+    assert bytes(first) == bytes(mebibyte), "who held a view before finds the bytes again"
+
+
+def _resident_bytes(path: str) -> int:
+    smaps = Path("/proc/self/smaps").read_text().splitlines()
+    at = next(number for number, line in enumerate(smaps) if line.endswith(path))
+    size = next(line for line in smaps[at:] if line.startswith("Rss:"))
+    return int(size.split()[1]) * 1024

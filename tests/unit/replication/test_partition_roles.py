@@ -11,7 +11,8 @@ from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import build_batch
 from headrace.records.batch_reader import Record
-from headrace.replication.partition import FollowerFetch, Partition, PartitionRead
+from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.error_code import ErrorCode
 

@@ -25,7 +25,8 @@ from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
 from headrace.log.file_slice import FileSlice
-from headrace.replication.partition import FollowerFetch, Partition, PartitionRead
+from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.replication.partition_table import PartitionTable
 from headrace.replication.waiting import GrowthWaiters
 from headrace.wire.codec import Piece

@@ -4,6 +4,8 @@ v5 log start offset · v7 zstd · v8 per-record errors · v9 flexible · v10 cur
 Advertised from 0 on, as Kafka does: older librdkafka switches compression off without it. 0-2 are refused.
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, CORRUPT_MESSAGE,
 INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, NOT_ENOUGH_REPLICAS, …
+acks=all and an ISR that becomes too small after the append: as long as it is, nothing is committed (KIP-966), so that the
+answer is that of the time-out, unless the ISR grows again before. NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed all the same.
 Left out: transactions.
 """
 
@@ -16,10 +18,16 @@ from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.partition_lookup import missing
 from headrace.broker.request import RequestContext
-from headrace.broker.traffic import UNKNOWN_TOPIC, TopicTraffic, Traffic
+from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.errors import MalformedMessage
-from headrace.log.append_result import Appended, Refused
-from headrace.records.batch_view import HEADER_BYTES, MAGIC, read_header
+from headrace.log.append_result import Refused
+from headrace.records.batch_view import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    read_header,
+)
 from headrace.records.compression import Codec
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
@@ -44,6 +52,7 @@ INTERNAL_TOPICS: Final = frozenset(
 )
 _ADMIN_CLIENT: Final = "__admin_client"  # Kafka lets its own tools write to internal topics
 _FIRST_WITH_ZSTD: Final = 7
+_KNOWN_ACKS: Final = (-1, 0, 1)
 # Refusals of an append that say nothing of the log, as Kafka has it.
 _WITHOUT_LOG_START: Final = frozenset(
     (
@@ -68,16 +77,14 @@ def handle(
     traffic: Traffic,
     clock: Clock,
 ) -> "list[Piece] | asyncio.Future[list[Piece]] | None":
-    call = _Produce(request, context, partitions, cluster, clock())
+    call = _Produce(request, context, partitions, cluster, traffic, clock())
     topics: list[ProduceTopicResult] = []
     for topic in request.topic_data:
         name = topic.name
         if context.version >= FIRST_WITH_IDS:
             name = partitions.topic_name(topic.topic_id) or _known_name(cluster, topic.topic_id)
-        counters = traffic.of(name if partitions.of_topic(name) is not None else UNKNOWN_TOPIC)
-        results = [
-            call.append(name, ask.index, ask.records, counters) for ask in topic.partition_data
-        ]
+        call.turn_to(name)
+        results = [call.append(ask.index, ask.records) for ask in topic.partition_data]
         topics.append(ProduceTopicResult(topic.name, topic.topic_id, results))
     if request.acks == 0:
         if call.has_failed:
@@ -89,14 +96,18 @@ def handle(
 
 
 class _Produce:
-    """One request on its way through the partitions."""
+    """One request on its way through the partitions, topic by topic."""
 
     __slots__ = (
         "_acks",
         "_cluster",
+        "_counters",
+        "_hosted",
         "_may_write_internal",
         "_now_ms",
         "_partitions",
+        "_topic",
+        "_traffic",
         "_transactional_id",
         "_version",
         "has_failed",
@@ -109,6 +120,7 @@ class _Produce:
         context: RequestContext,
         partitions: PartitionTable,
         cluster: ClusterView,
+        traffic: Traffic,
         now_ms: int,
     ) -> None:
         self._acks = request.acks
@@ -117,53 +129,65 @@ class _Produce:
         self._may_write_internal = context.client_id == _ADMIN_CLIENT
         self._partitions = partitions
         self._cluster = cluster
+        self._traffic = traffic
         self._now_ms = now_ms
         self.has_failed = False
         self.waiting: list[tuple[Partition, int, ProducePartitionResult]] = []
 
-    def append(
-        self, topic: str, index: int, records: Records, counters: TopicTraffic
-    ) -> ProducePartitionResult:
+    def turn_to(self, topic: str) -> None:
+        """The appends that follow are for this topic."""
+        self._topic = topic
+        self._hosted = self._partitions.of_topic(topic) or {}
+        self._counters = self._traffic.of(topic if self._hosted else UNKNOWN_TOPIC)
+
+    def append(self, index: int, records: Records) -> ProducePartitionResult:
         """Give one partition its batch."""
+        counters = self._counters
         counters.produce_requests += 1
-        refused = self._check(records)
-        if refused is not None:
-            return self._fail(topic, index, refused, counters)
-        partition = self._partitions.get(topic, index)
+        header = self._header_of(records)
+        if isinstance(header, Refused):
+            return self._fail(index, header)
+        partition = self._hosted.get(index)
         if partition is None:
-            by_id = self._version >= FIRST_WITH_IDS
-            not_here = _missing(self._cluster, topic, index, by_id=by_id)
-            return self._fail(topic, index, not_here, counters)
-        if topic in INTERNAL_TOPICS and not self._may_write_internal:
-            internal = Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is an internal topic")
-            return self._fail(topic, index, internal, counters)
+            return self._fail(index, self._missing(index))
+        if self._topic in INTERNAL_TOPICS and not self._may_write_internal:
+            text = f"{self._topic} is an internal topic"
+            return self._fail(index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text))
         assert isinstance(records, memoryview)
-        appended = partition.append(records, acks=self._acks, now_ms=self._now_ms)
+        appended = partition.append(records, acks=self._acks, now_ms=self._now_ms, header=header)
         if isinstance(appended, Refused):
-            failure = self._fail(topic, index, appended, counters)
+            failure = self._fail(index, appended)
             if appended.error_code not in _WITHOUT_LOG_START:
                 failure.log_start_offset = partition.log.log_start_offset
             return failure
-        result = _success(index, appended, partition)
-        if not appended.duplicate:
+        base_offset, last_offset, log_append_time_ms, is_duplicate = appended
+        result = ProducePartitionResult(
+            index, 0, base_offset, log_append_time_ms, partition.log.log_start_offset
+        )
+        if not is_duplicate:
             counters.bytes_in += len(records)
-            counters.messages_in += appended.last_offset - appended.base_offset + 1
-        if self._acks == -1 and partition.high_watermark <= appended.last_offset:
-            self.waiting.append((partition, appended.last_offset + 1, result))
+            counters.messages_in += last_offset - base_offset + 1
+        if self._acks == -1 and partition.high_watermark <= last_offset:
+            self.waiting.append((partition, last_offset + 1, result))
         return result
 
-    def _check(self, records: Records) -> Refused | None:
-        if self._acks not in (-1, 0, 1):
-            return Refused(
-                ErrorCode.INVALID_REQUIRED_ACKS, f"acks={self._acks} is none of -1, 0, 1"
-            )
+    def _header_of(self, records: Records) -> BatchHeader | Refused | None:
+        """The batch's header; None if there is not even that, which the log refuses."""
+        if self._acks not in _KNOWN_ACKS:
+            text = f"acks={self._acks} is none of -1, 0, 1"
+            return Refused(ErrorCode.INVALID_REQUIRED_ACKS, text)
         if not records:
             return Refused(ErrorCode.INVALID_RECORD, "exactly one record batch is needed")
         if len(records) < HEADER_BYTES:
             return None
         header = read_header(records)
-        if header.magic != MAGIC or header.size != len(records):
+        if header.magic != MAGIC or header.length + LOG_OVERHEAD != len(records):
             return Refused(ErrorCode.INVALID_RECORD, "exactly one whole record batch is needed")
+        if 0 <= header.attributes < Codec.ZSTD:  # a codec every version may use, nothing else
+            return header
+        return self._refuse_attributes(header) or header
+
+    def _refuse_attributes(self, header: BatchHeader) -> Refused | None:
         if header.codec == Codec.ZSTD and self._version < _FIRST_WITH_ZSTD:
             return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 or later")
         if header.is_transactional and self._transactional_id is None:
@@ -174,33 +198,20 @@ class _Produce:
             return Refused(ErrorCode.INVALID_TXN_STATE, "transactions are not offered")
         return None
 
-    def _fail(
-        self, topic: str, index: int, refused: Refused, counters: TopicTraffic
-    ) -> ProducePartitionResult:
+    def _missing(self, index: int) -> Refused:
+        if not self._topic and self._version >= FIRST_WITH_IDS:
+            return Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        return missing(self._cluster, self._topic, index)
+
+    def _fail(self, index: int, refused: Refused) -> ProducePartitionResult:
         self.has_failed = True
-        counters.failed_produce_requests += 1
-        return _refusal(index, refused, self._cluster, topic)
+        self._counters.failed_produce_requests += 1
+        return _refusal(index, refused, self._cluster, self._topic)
 
 
 def _known_name(cluster: ClusterView, topic_id: UUID) -> str:
     topic = cluster.state.topics_by_id.get(topic_id)
     return "" if topic is None else topic.name
-
-
-def _missing(cluster: ClusterView, topic: str, index: int, *, by_id: bool) -> Refused:
-    if not topic and by_id:
-        return Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
-    return missing(cluster, topic, index)
-
-
-def _success(index: int, appended: Appended, partition: Partition) -> ProducePartitionResult:
-    return ProducePartitionResult(
-        index,
-        0,
-        appended.base_offset,
-        appended.log_append_time_ms,
-        partition.log.log_start_offset,
-    )
 
 
 def _refusal(
@@ -234,11 +245,14 @@ def _when_committed(
     answer: asyncio.Future[list[Piece]] = loop.create_future()
     open_results = {id(result): result for _, _, result in waiting}
 
-    def settle(result: ProducePartitionResult, is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
+    def settle(partition: Partition, result: ProducePartitionResult, is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
         if open_results.pop(id(result), None) is None:
             return
-        if not is_committed:
+        leader = partition.leader
+        if not is_committed or leader is None:
             result.error_code, result.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+        elif leader.is_under_min_isr:
+            result.error_code, result.base_offset = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1
         if not open_results:
             finish()
 
@@ -252,5 +266,5 @@ def _when_committed(
 
     timer = loop.call_later(timeout_ms / 1000, finish)
     for partition, offset, result in waiting:
-        partition.committed.add(offset, partial(settle, result))
+        partition.committed.add(offset, partial(settle, partition, result))
     return answer

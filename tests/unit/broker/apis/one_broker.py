@@ -22,6 +22,7 @@ from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.request import RequestContext
 from headrace.broker.roles import Roles
 from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.spare_memory import SpareMemory
 from headrace.broker.topic_creation import TopicCreation
 from headrace.broker.traffic import Traffic
 from headrace.controller.changes import BrokerRegistered, ChangeBatch
@@ -53,6 +54,7 @@ class Listener:
     """What a connection belongs to; nothing is ever sent through it."""
 
     receive_area = memoryview(bytearray(16))
+    spares = SpareMemory()
     budget = MemoryBudget(1 << 20)
     max_frame_bytes = 1 << 20
     dispatch: Dispatch

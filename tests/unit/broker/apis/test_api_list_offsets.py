@@ -7,7 +7,8 @@ from headrace.controller.changes import ChangeBatch, PartitionChanged
 from headrace.controller.values import Partition as PartitionState
 from headrace.records.batch_builder import build_batch
 from headrace.records.batch_reader import Record
-from headrace.replication.partition import FollowerFetch, Partition
+from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,

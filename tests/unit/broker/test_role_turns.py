@@ -1,0 +1,93 @@
+"""Many new partitions are taken up a few at a time, whatever happens to them before their turn comes."""
+
+import asyncio
+from itertools import pairwise
+
+from headrace.broker.role_turns import PARTITIONS_PER_TURN, RoleTurns
+from headrace.controller.changes import ChangeBatch, PartitionChanged, TopicDeleted
+from headrace.controller.values import Partition as PartitionState
+from headrace.coordination.store import SessionState
+from tests.unit.broker.apis.one_broker import OneBroker, on_broker
+
+AT_ONCE = 4
+
+
+def hosted(broker: OneBroker, topic: str = "many") -> list[int]:
+    return sorted(broker.partitions.of_topic(topic) or {})
+
+
+async def create(broker: OneBroker, partitions: int = 10) -> None:
+    broker.roles._new_at_once = AT_ONCE
+    await broker.topic("many", partitions)
+
+
+def publish(broker: OneBroker, *changes: PartitionChanged | TopicDeleted) -> None:
+    broker.roles.apply(ChangeBatch(broker.cluster.state.controller_epoch, 0, changes))
+
+
+@on_broker()
+async def test_they_come_in_turns(broker: OneBroker) -> None:
+    await create(broker)
+    assert hosted(broker) == [0, 1, 2, 3]
+    assert broker.roles.settle_some(4)
+    assert hosted(broker) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert not broker.roles.settle_some(4)
+    assert hosted(broker) == list(range(10))
+    assert all(partition.is_leader for partition in broker.partitions)
+
+
+@on_broker()
+async def test_a_change_takes_its_partition_up_before_its_turn(broker: OneBroker) -> None:
+    await create(broker)
+    state = broker.cluster.state.topics["many"].partitions[9]
+    elected = PartitionState(state.replicas, state.isr, state.leader, state.leader_epoch + 1, 9)
+    broker.roles._new_at_once = 0
+    publish(broker, PartitionChanged("many", 9, elected))
+    assert hosted(broker) == [0, 1, 2, 3, 9]
+    broker.roles.settle_some()
+    partition = broker.partitions.get("many", 9)
+    assert partition is not None
+    assert partition.leader_epoch == elected.leader_epoch
+    assert hosted(broker) == list(range(10))
+
+
+@on_broker()
+async def test_what_is_deleted_meanwhile_is_not_taken_up(broker: OneBroker) -> None:
+    await create(broker)
+    topic_id = broker.cluster.state.topics["many"].topic_id
+    publish(broker, TopicDeleted("many", topic_id, ()))
+    assert not broker.roles.settle_some()
+    assert hosted(broker) == []
+    assert list(broker.log_dirs) == []
+
+
+@on_broker()
+async def test_without_a_registration_they_wait_for_the_next_picture(broker: OneBroker) -> None:
+    await create(broker)
+    broker.roles.session_changed(SessionState.LOST)
+    assert not broker.roles.settle_some()
+    assert hosted(broker) == [0, 1, 2, 3]
+    assert broker.roles.has_unsettled
+
+
+@on_broker()
+async def test_others_have_their_turn_in_between(broker: OneBroker) -> None:
+    turns = RoleTurns(broker.roles)
+    broker.roles._new_at_once = PARTITIONS_PER_TURN
+    await broker.topic("many", 100)
+    turns.apply(ChangeBatch(broker.cluster.state.controller_epoch, 0, ()))
+    running = asyncio.create_task(turns.run())
+    seen: list[int] = []
+
+    async def look() -> None:
+        while len(seen) < 2 or seen[-1] < 100:
+            seen.append(len(hosted(broker)))
+            await asyncio.sleep(0)
+
+    looking = asyncio.create_task(look())
+    await turns.settled()
+    assert hosted(broker) == list(range(100))
+    await looking
+    steps = [later - earlier for earlier, later in pairwise(seen)]
+    assert max(steps) <= 2 * PARTITIONS_PER_TURN, "each a piece of the whole"
+    running.cancel()

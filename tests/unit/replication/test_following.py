@@ -1,0 +1,78 @@
+"""What a follower makes of its leader's answers: where it cuts, and when it starts again."""
+
+from uuid import UUID
+
+import pytest
+
+from headrace.errors import DiskFailed
+from headrace.ids import TopicPartition
+from headrace.log.log_config import LogConfig
+from headrace.log.recovery import open_log
+from headrace.records.batch_builder import BatchOptions, build_batch, records_at
+from headrace.replication.following import Taken, take
+from headrace.replication.partition import Partition
+from headrace.testing.memory_disk import MemoryDisk
+from headrace.wire.messages.fetch import EpochEndOffset, PartitionData
+
+ORDERS = TopicPartition("orders", 0)
+NOW_MS = 1_000
+
+
+def following(*, high_watermark: int) -> Partition:
+    """Five batches of epoch 1, of which so many are known to be committed; the leader is in epoch 4."""
+
+    def on_disk_failed(_: Partition, error: DiskFailed) -> None:
+        raise AssertionError(error)
+
+    log = open_log(
+        MemoryDisk(), f"/d/{ORDERS}", ORDERS, LogConfig(), now_ms=NOW_MS, topic_id=UUID(int=7)
+    )
+    for number in range(5):
+        options = BatchOptions(producer_id=9, producer_epoch=0, base_sequence=number)
+        batch = build_batch(records_at(0, NOW_MS, [(None, b"value")]), options)
+        log.append_as_leader(batch, leader_epoch=1, now_ms=NOW_MS)
+    made = Partition(
+        ORDERS,
+        UUID(int=7),
+        log,
+        min_insync_replicas=1,
+        high_watermark=high_watermark,
+        on_disk_failed=on_disk_failed,
+    )
+    made.become_follower(2, 4)
+    return made
+
+
+def diverging(*, end_offset: int, log_start_offset: int) -> PartitionData:
+    return PartitionData(
+        high_watermark=7,
+        log_start_offset=log_start_offset,
+        diverging_epoch=EpochEndOffset(epoch=1, end_offset=end_offset),
+    )
+
+
+@pytest.mark.parametrize("log_start_offset", [2, 3])
+def test_a_doubtful_rest_below_the_leaders_start_is_dropped(log_start_offset: int) -> None:
+    """The leader deleted what it could be compared with; what it says of producers was perhaps never committed."""
+    follower = following(high_watermark=1)
+    answer = diverging(end_offset=2, log_start_offset=log_start_offset)
+    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    log = follower.log
+    assert (log.log_start_offset, log.log_end_offset) == (log_start_offset, log_start_offset)
+    assert follower.high_watermark == log_start_offset
+    assert log.leader_epochs.entries == ()
+    assert not len(log.producers)
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "log_start_offset"),
+    [(2, 2), (1, 1), (1, 0)],
+    ids=["all of it is committed", "the leader has a part of it", "the leader has all of it"],
+)
+def test_else_the_log_is_cut_where_it_parts(high_watermark: int, log_start_offset: int) -> None:
+    follower = following(high_watermark=high_watermark)
+    answer = diverging(end_offset=2, log_start_offset=log_start_offset)
+    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (0, 2)
+    assert follower.high_watermark == high_watermark
+    assert len(follower.log.producers) == 1
