@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench pins clean
+.PHONY: help setup demo test check format simulate bench pins clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,10 @@ format: setup  ## format the code and apply the safe lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: setup  ## run the benchmarks (ONLY=log for one of them)
+simulate: setup  ## play a simulated cluster under faults (SEEDS=5000 for more of them)
+	@$(BIN)/python -m headrace.testing.simulation --seeds $(or $(SEEDS),1000)
+
+bench: setup  ## measure Headrace beside Apache Kafka (ONLY="produce consume" for some of it)
 	@$(BIN)/python -m bench $(ONLY)
 
 pins: setup  ## bring the pinned requirements up to date with pyproject.toml

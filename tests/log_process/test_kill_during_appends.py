@@ -84,7 +84,7 @@ def test_everything_that_append_returned_for_survives_200_kills(tmp_path: Path) 
 
 
 def check(directory: Path, recovery_point: int, acknowledged: int) -> int:
-    """Open what a killed appender left. Returns the recovery point that a checkpoint would hold now."""
+    """Open what a killed appender left, and flush it. Returns the recovery point that a checkpoint would hold now."""
     log = open_appended(str(directory), recovery_point)
     batches = stored_batches(log)
     offset = 0
@@ -98,5 +98,6 @@ def check(directory: Path, recovery_point: int, acknowledged: int) -> int:
     assert offset > acknowledged, f"{acknowledged} was acknowledged, the log ends at {offset}"
     entry = log.producers.entry(1)
     assert (entry.last_offset if entry else -1) == offset - 1
+    log.flush(log.last_flush_ms)
     log.abandon()
     return log.recovery_point

@@ -237,7 +237,7 @@ class LogMachine(RuleBasedStateMachine):
         """A killed process loses nothing that it wrote."""
         before = self._state()
         self._open_after_crash(0 if from_start else self.log.recovery_point)
-        self.durable_offset = self.end_offset
+        self.durable_offset = max(self.durable_offset, self.log.recovery_point)
         assert self._state() == before
 
     @rule(seed=st.integers(0, 2**32), closed=st.booleans(), from_start=st.booleans())

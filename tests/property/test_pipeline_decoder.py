@@ -19,6 +19,7 @@ from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType, build_marker
 
 EVERYTHING = Wanted(start=0, end=2**62)
+TIMES = st.sampled_from((1, 1, 1, 40))  # records of one length in a row are found together
 
 headers = st.lists(
     st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3
@@ -38,8 +39,10 @@ def batches(draw: st.DrawFn) -> list[tuple[list[Record], BatchOptions]]:
     for _ in range(draw(st.integers(1, 5))):
         records = []
         for timestamp, key, value, its_headers in draw(st.lists(contents, min_size=1, max_size=6)):
-            records.append(Record(offset, timestamp, key, value, its_headers))
-            offset += draw(st.integers(1, 1000))
+            for _ in range(draw(TIMES)):
+                records.append(Record(offset, timestamp, key, value, its_headers))
+                offset += 1
+            offset += draw(st.integers(0, 1000))
         append_time = draw(st.none() | st.integers(0, 2**45))
         options = BatchOptions(codec=draw(st.sampled_from(Codec)), log_append_time_ms=append_time)
         found.append((records, options))
@@ -137,6 +140,12 @@ def test_noise_is_nothing_or_corrupt(noise: bytes) -> None:
         assert decoded(noise) == []
     except CorruptBatch:
         pass
+
+
+def test_rows_of_records_whose_lengths_begin_with_the_same_byte() -> None:
+    sizes = [90] * 40 + [154] * 40 + [26] * 40 + [90] * 17 + [154]
+    records = [Record(offset, 0, None, b"v" * size, ()) for offset, size in enumerate(sizes)]
+    assert decoded(bytes(build_batch(records, BatchOptions()))) == records
 
 
 def test_a_record_with_very_many_headers() -> None:

@@ -8,7 +8,7 @@ who held it: it may stand still without its connections being lost.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from headrace.client.async_connection import AsyncConnection, connect
@@ -16,8 +16,10 @@ from headrace.client.exchange import Disconnected
 from headrace.controller.changes import ChangeBatch, ChangeGate, decode
 from headrace.controller.core import Event
 from headrace.controller.driver import ControllerDriver, NotController
+from headrace.controller.growth import CreatePartitions
 from headrace.controller.questions import decode_answer, encode_event
 from headrace.controller.seat import holder
+from headrace.controller.topics import CreateTopics
 from headrace.coordination.nodes import BrokerNode, ControllerNode
 from headrace.coordination.store import Store, StoreFailed
 from headrace.errors import MalformedMessage
@@ -50,6 +52,8 @@ class ControllerLink:
         self._asking_id = -1
         self._pulling: AsyncConnection | None = None
         self._pulling_id = -1
+        # What a creation waits for before it is answered: that this broker has taken up its share.
+        self.after_creation: Callable[[], Awaitable[None]] | None = None
 
     # ---- questions
 
@@ -58,7 +62,10 @@ class ControllerLink:
         for _ in range(_ASK_ATTEMPTS):
             try:
                 if self._driver.is_active:
-                    return await self._driver.ask(event)
+                    answer = await self._driver.ask(event)
+                    if _is_creation(event) and self.after_creation is not None:
+                        await self.after_creation()
+                    return answer
                 return await self._ask_elsewhere(event)
             except NotController:
                 await self._drop_asking()
@@ -180,3 +187,7 @@ class ControllerLink:
         finally:
             self._pulling = None
             await connection.close()
+
+
+def _is_creation(event: object) -> bool:
+    return isinstance(event, CreateTopics | CreatePartitions)

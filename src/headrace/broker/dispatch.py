@@ -127,7 +127,11 @@ class _Reply:
         self._metrics.observe(self._api.key, perf_counter() - self._started)
         if body is None:
             return None
-        pieces = body if isinstance(body, list) else encode_pieces(body, self._version)
+        if isinstance(body, list):
+            pieces = body
+        else:
+            self._metrics.observe_errors(self._api.key, body)
+            pieces = encode_pieces(body, self._version)
         return _frame(self._api, self._version, self._correlation_id, pieces)
 
     def failed(self) -> Answer:

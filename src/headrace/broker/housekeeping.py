@@ -23,6 +23,8 @@ _logger = logging.getLogger(__name__)
 
 _LOGS_PER_TURN: Final = 50
 _FLUSH_CHECK_S: Final = 1.0
+_BIRTHS_AT_ONCE: Final = 1000
+_BIRTHS_PUT_OFF: Final = 5
 _REMOVAL_CHECK_S: Final = 5.0
 _IDLE_CHECK_S: Final = 1.0
 _ROOM_CHECK_S: Final = 1.0
@@ -51,6 +53,8 @@ class Housekeeping:
         self._on_disk_failed = on_disk_failed
         self._close_idle_connections = close_idle_connections
         self._settle_again = settle_again
+        self._unborn = 0  # new logs at the last look
+        self._births_put_off = 0
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
         """The tasks to start; each runs until cancelled."""
@@ -61,11 +65,13 @@ class Housekeeping:
             ),
             self._repeat(lambda: _REMOVAL_CHECK_S, self.remove_files),
             self._repeat(lambda: _FLUSH_CHECK_S, self.flush),
+            self._repeat(lambda: _FLUSH_CHECK_S, self.sync_births),
             self._repeat(
                 lambda: _seconds(
                     min(
                         settings.current.replica_high_watermark_checkpoint_interval_ms,
                         settings.current.log_flush_offset_checkpoint_interval_ms,
+                        settings.current.log_flush_start_offset_checkpoint_interval_ms,
                     )
                 ),
                 self.checkpoint,
@@ -148,6 +154,25 @@ class Housekeeping:
                 self._on_disk_failed(log, error)
         else:
             log.mark_flushed(plan, self._clock())
+
+    async def sync_births(self) -> None:
+        """Make the identity of new logs durable, some at a time; not in the middle of a large creation."""
+        unborn = sum(len(directory.unborn) for directory in self._log_dirs.online)
+        if unborn > self._unborn and self._births_put_off < _BIRTHS_PUT_OFF:
+            self._unborn = unborn
+            self._births_put_off += 1
+            return
+        self._unborn = self._births_put_off = 0
+        while births := list(self._log_dirs.births(_BIRTHS_AT_ONCE)):
+            for directory, some in births:
+                try:
+                    await asyncio.to_thread(some.run)
+                except DiskFailed as error:
+                    neighbour = next(iter(directory.logs.values()), None)
+                    if neighbour is not None:
+                        self._on_disk_failed(neighbour, error)
+                    return
+                self._log_dirs.born(directory, some)
 
     async def checkpoint(self) -> None:
         """Write down recovery points, high watermarks, log starts and how far was cleaned."""

@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Final
 from uuid import UUID, uuid4
 
 from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
+from headrace.broker.log_opening import InThreads, RecoveryProgress
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.listener import Listener
 from headrace.broker.wiring import Given, Parts
@@ -34,6 +36,8 @@ from headrace.log.log_dirs import CleanRun, LogDirs
 from headrace.log.meta_properties import claim_directory, read_cluster_id
 
 _logger = logging.getLogger(__name__)
+
+_COLLECTED_AFTER_ALLOCATIONS: Final = 20_000  # Python's 700 is for programs that make cycles
 
 STORE_FILE = "coordination.sqlite"
 _HAND_OVER_S = 10.0
@@ -59,6 +63,7 @@ class Broker:
         self._disk = OsDisk(max_open_files=_open_file_budget())
         self._registration: BrokerRegistration | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._deletions: set[asyncio.Task[None]] = set()
         self._has_picture = asyncio.Event()
         self.ports: dict[str, int] = {}  # by listener name
         self.parts: Parts | None = None
@@ -103,9 +108,15 @@ class Broker:
                 producer_id_expiration_ms=settings.producer_id_expiration_ms
             )
 
-        log_dirs = LogDirs(self._disk, list(settings.log_dirs), config_for=config_for, new_id=uuid4)
+        log_dirs = LogDirs(
+            self._disk,
+            list(settings.log_dirs),
+            config_for=config_for,
+            new_id=uuid4,
+            open_all=InThreads(settings.num_recovery_threads_per_data_dir),
+        )
         # In a thread, because recovery may take long and the session must be kept meanwhile.
-        await asyncio.to_thread(log_dirs.open, self._clock())
+        await asyncio.to_thread(log_dirs.open, self._clock(), RecoveryProgress())
         return log_dirs
 
     @asynccontextmanager
@@ -133,7 +144,9 @@ class Broker:
             )
 
         def on_topics_deleted(topics: list[tuple[str, UUID]], paths: list[str]) -> None:
-            tasks.create_task(self._after_deletion(topics, paths))
+            task = tasks.create_task(self._after_deletion(topics, paths))
+            self._deletions.add(task)
+            task.add_done_callback(self._deletions.discard)
 
         parts = self.parts = Parts(
             Given(
@@ -172,11 +185,14 @@ class Broker:
             parts.controller.follow(self._apply),
             parts.isr_updates.run(),
             parts.leader_balance.run(),
+            parts.role_turns.run(),
+            parts.offline_replicas.run(),
             parts.replica_moves.run(),
             parts.cleaner.run(),
             *parts.housekeeping.jobs(),
         ]
         self._background = [tasks.create_task(job) for job in jobs]
+        on_topics_deleted([], log_dirs.leftovers)
         await self._has_picture.wait()
         parts.dispatch.open()
         parts.lifecycle.state = BrokerState.RUNNING
@@ -184,7 +200,9 @@ class Broker:
     def _apply(self, batch: ChangeBatch) -> None:
         """Take in the controller's changes; the first picture with this broker in it makes it ready."""
         assert self.parts is not None
-        self.parts.roles.apply(batch)
+        cluster = self.parts.cluster
+        self.parts.counts.note_changes(cluster.broker_id, cluster.state, batch)
+        self.parts.role_turns.apply(batch)
         if self.parts.roles.is_registered:
             self._has_picture.set()
 
@@ -193,6 +211,7 @@ class Broker:
         assert self.parts is not None
         if state is not SessionState.CONNECTED:
             _logger.warning("the session with the coordination store is %s", state.name.lower())
+        self.parts.counts.note_session(state)
         self.parts.roles.session_changed(state)
 
     def _clean_run(self, previous: CleanRun) -> CleanRun:
@@ -222,6 +241,12 @@ class Broker:
     async def _after_deletion(self, topics: list[tuple[str, UUID]], paths: list[str]) -> None:
         assert self.parts is not None
         parts = self.parts
+        for parent in {path.rpartition("/")[0] for path in paths}:
+            try:
+                # The controller forgets the topic behind this: its logs must not come back under their names.
+                await asyncio.to_thread(self._disk.sync_directory, parent)
+            except DiskFailed as error:
+                _logger.error("what was deleted in %s may come back: %s", parent, error)
         for path in paths:
             try:
                 await asyncio.to_thread(self._disk.remove_tree, path)
@@ -265,7 +290,8 @@ class Broker:
         for listener in parts.listeners:
             listener.close_connections()
         parts.followers.stop()
-        for task in self._background:
+        # What a deletion leaves undone is done after the next start.
+        for task in (*self._background, *self._deletions):
             task.cancel()
         await self._registration.withdraw()
         await parts.http.stop()
@@ -333,10 +359,24 @@ def run_forever(settings: BrokerSettings, on_ready: Callable[[Broker], None]) ->
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, broker.stop)
-        await broker.run(on_ready=lambda: on_ready(broker))
+
+        def ready() -> None:
+            on_ready(broker)
+            _spare_the_collector()
+
+        await broker.run(on_ready=ready)
 
     with asyncio.Runner(loop_factory=new_loop()) as runner:
         runner.run(run())
+
+
+def _spare_the_collector() -> None:
+    """What start-up made lives on: looking through it for garbage again and again would only delay requests."""
+    import gc
+
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECTED_AFTER_ALLOCATIONS)
 
 
 def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import headrace
+from headrace.broker.cluster_counts import ClusterCounts
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.health import Lifecycle
@@ -16,6 +17,7 @@ from headrace.broker.listener import ConnectionCounts
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metrics import partition_families as partitions
 from headrace.broker.metrics import traffic_families as traffic
+from headrace.broker.metrics.cluster_families import cluster_count_families
 from headrace.broker.metrics.exposition import family, in_pieces, labels, single
 from headrace.broker.metrics.group_families import (
     GroupCounts,
@@ -45,6 +47,7 @@ class MetricsSources:
     connections: ConnectionCounts
     memory: MemoryBudget
     fetch_sessions: FetchSessions
+    counts: ClusterCounts
     process: Callable[[], ProcessStats]
     groups: GroupCounts | None = None
     group_progress: ReadProgress | None = None
@@ -85,6 +88,7 @@ class MetricsPage:
         yield from partitions.log_dir_families(sources.log_dirs)
         broker_id, cluster = sources.cluster.broker_id, sources.cluster.state
         yield from partitions.controller_families(broker_id, cluster)
+        yield from cluster_count_families(sources.counts)
         known = partitions.PartitionPicture(broker_id, cluster, sources.partitions)
         yield from known.gather()
         yield from partitions.replica_families(known)

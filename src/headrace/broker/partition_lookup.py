@@ -35,6 +35,6 @@ def missing(cluster: ClusterView, topic: str, index: int) -> Refused:
     partition = cluster.state.partition(topic, index)
     if partition is None:
         return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} does not exist")
-    if partition.leader == cluster.broker_id:
+    if cluster.broker_id in partition.replicas:
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{index} cannot be read from disk")
     return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is led elsewhere")

@@ -1,8 +1,11 @@
 """How often each API was called and how long it took: plain numbers, read when somebody asks."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
+
+from headrace.broker.answer_errors import error_codes
 
 # Upper bounds in seconds. A request that finds all it needs in memory takes well under a millisecond.
 BUCKET_BOUNDS_S: Final = (
@@ -38,12 +41,13 @@ class ApiTimes:
 
 
 class RequestMetrics:
-    """Calls by API key."""
+    """Calls by API key, and the error codes of the answers by API key and code."""
 
-    __slots__ = ("by_api",)
+    __slots__ = ("by_api", "errors")
 
     def __init__(self) -> None:
         self.by_api: dict[int, ApiTimes] = {}
+        self.errors: Counter[tuple[int, int]] = Counter()
 
     def observe(self, api_key: int, seconds: float) -> None:
         """A call has been answered."""
@@ -53,6 +57,11 @@ class RequestMetrics:
         times.calls += 1
         times.seconds += seconds
         times.buckets[bisect_left(BUCKET_BOUNDS_S, seconds)] += 1
+
+    def observe_errors(self, api_key: int, answer: object) -> None:
+        """What an answer says of success and failure, of each item that was asked for."""
+        for code, count in error_codes(answer).items():
+            self.errors[api_key, code] += count
 
 
 def quantile_s(buckets: Sequence[int], share: float) -> float:

@@ -7,11 +7,13 @@ broker is not yet registered is about another one: nothing is led, deleted or se
 
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from itertools import islice
+from typing import Final
 from uuid import UUID
 
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.follows import Following
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.topic_config import TopicConfig
@@ -43,21 +45,6 @@ _logger = logging.getLogger(__name__)
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
-class Following(Protocol):
-    """Where the logs of led-elsewhere partitions get their records from."""
-
-    def follow(
-        self,
-        partition: Partition,
-        leader_id: int,
-        on_disk_failed: Callable[[Partition, DiskFailed], None],
-    ) -> None:
-        """Follow a partition at its leader; -1 is nobody."""
-
-    def leave(self, partition: Partition) -> None:
-        """No longer follow it."""
-
-
 class Roles:
     """See the module's text."""
 
@@ -74,8 +61,11 @@ class Roles:
         clock: Clock,
         broker_epoch: Callable[[], int],
         on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None],
+        new_at_once: int | None = None,
     ) -> None:
         """`broker_epoch` is that of the present registration.
+
+        With `new_at_once`, of many new partitions only so many are taken up by `apply`; the others by `settle_some`.
 
         `on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove.
         """
@@ -93,6 +83,8 @@ class Roles:
         self._is_suspended = False
         self._is_behind = False  # changes were left out that a whole picture must make up for
         self._without_room: dict[TopicPartition, bool] = {}  # → whether it is new
+        self._new_at_once = new_at_once
+        self._unsettled: dict[TopicPartition, None] = {}  # new ones, in their order
         live_settings.listen(self._on_settings)
 
     def apply(self, batch: ChangeBatch) -> None:
@@ -104,6 +96,7 @@ class Roles:
         else:
             for change in batch.changes:
                 self._apply(change)
+            self.settle_some(self._new_at_once)
 
     @property
     def is_registered(self) -> bool:
@@ -124,13 +117,10 @@ class Roles:
 
     def _apply(self, change: Change) -> None:
         match change:
-            case TopicCreated(name, topic_id, partitions):
-                for index, state in enumerate(partitions):
-                    self._settle(name, topic_id, index, state, is_new=True)
+            case TopicCreated(name, _, partitions):
+                self._note_new(name, range(len(partitions)))
             case PartitionsAdded(name, first, partitions):
-                topic_id = self._cluster.state.topics[name].topic_id
-                for index, state in enumerate(partitions, first):
-                    self._settle(name, topic_id, index, state, is_new=True)
+                self._note_new(name, range(first, first + len(partitions)))
             case PartitionChanged(name, index, state):
                 topic_id = self._cluster.state.topics[name].topic_id
                 self._settle(name, topic_id, index, state)
@@ -183,6 +173,9 @@ class Roles:
         is_new: bool = False,
     ) -> None:
         topic_partition = TopicPartition(topic, index)
+        if topic_partition in self._unsettled:
+            del self._unsettled[topic_partition]
+            is_new = True
         if self._cluster.broker_id not in state.replicas:
             if self._drop(topic_partition) is not None:
                 path = self._set_aside(topic_partition, "delete")
@@ -205,11 +198,34 @@ class Roles:
     def settle_again(self) -> None:
         """Try once more what failed for want of room."""
         waiting, self._without_room = self._without_room, {}
-        for (name, index), is_new in waiting.items():
-            topic = self._cluster.state.topics.get(name)
-            if topic is not None and index < len(topic.partitions):
-                state = topic.partitions[index]
-                self._settle(name, topic.topic_id, index, state, is_new=is_new)
+        for topic_partition, is_new in waiting.items():
+            self._settle_as_known(topic_partition, is_new=is_new)
+
+    def settle_some(self, limit: int | None = None) -> bool:
+        """Take up new partitions that wait for their turn, at most `limit`. Returns whether others remain.
+
+        What waits while this broker is not registered is taken up with the next whole picture.
+        """
+        waiting = list(islice(self._unsettled, limit)) if self.is_registered else []
+        for topic_partition in waiting:
+            self._settle_as_known(topic_partition, is_new=True)
+            self._unsettled.pop(topic_partition, None)  # of a topic that is gone again
+        return bool(waiting) and self.has_unsettled
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether new partitions wait for their turn."""
+        return bool(self._unsettled)
+
+    def _note_new(self, topic: str, indexes: range) -> None:
+        self._unsettled.update(dict.fromkeys(TopicPartition(topic, index) for index in indexes))
+
+    def _settle_as_known(self, topic_partition: TopicPartition, *, is_new: bool) -> None:
+        name, index = topic_partition
+        topic = self._cluster.state.topics.get(name)
+        if topic is not None and index < len(topic.partitions):
+            state = topic.partitions[index]
+            self._settle(name, topic.topic_id, index, state, is_new=is_new)
 
     def _give_role(self, partition: Partition, state: PartitionState) -> None:
         broker_id = self._cluster.broker_id
@@ -245,6 +261,8 @@ class Roles:
                 _logger.error("%s: its log may lie where it cannot be read now", topic_partition)
                 return None
             log = self._log_dirs.create(topic_partition, topic_id, now_ms=now_ms)
+        elif log.topic_id is None:
+            self._log_dirs.adopt(log, topic_id)
         log.update_config(self.log_config(config))
         partition = Partition(
             topic_partition,
@@ -363,13 +381,11 @@ class Roles:
         return config.to_log_config(producer_id_expiration_ms=expiration_ms)
 
     def _reconfigure(self, topic: str) -> None:
-        hosted = self._partitions.of_topic(topic)
-        if hosted:
-            config = self.topic_config(topic)
-            log_config = self.log_config(config)
-            for partition in hosted.values():
-                partition.log.update_config(log_config)
-                partition.min_insync_replicas = config.min_insync_replicas
+        config = self.topic_config(topic)
+        log_config = self.log_config(config)
+        for partition in (self._partitions.of_topic(topic) or {}).values():
+            partition.log.update_config(log_config)
+            partition.min_insync_replicas = config.min_insync_replicas
 
     def _apply_dynamic_settings(self) -> None:
         state = self._cluster.state

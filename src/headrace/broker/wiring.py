@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from headrace.broker import api_table
 from headrace.broker.cleaner import Cleaner
 from headrace.broker.clock import Clock
+from headrace.broker.cluster_counts import ClusterCounts
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.controller_link import ControllerLink
@@ -26,10 +27,12 @@ from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
 from headrace.broker.metrics_page import MetricsSources
+from headrace.broker.offline_replicas import OfflineReplicas
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replica_moves import ReplicaMoves
 from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.request_metrics import RequestMetrics
+from headrace.broker.role_turns import PARTITIONS_PER_TURN, RoleTurns
 from headrace.broker.roles import Roles
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.topic_creation import TopicCreation
@@ -79,9 +82,11 @@ class Parts:
         self.partitions = PartitionTable()
         self.traffic = Traffic()
         self.request_metrics = RequestMetrics()
+        self.counts = ClusterCounts()
         self.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.budget = MemoryBudget(settings.request_memory_bytes)
         self.connections = ConnectionCounts(connection_limits(settings))
+        self.live_settings.listen(self._limit_connections)
         self.cluster = ClusterView(
             settings.node_id,
             given.cluster_id,
@@ -148,8 +153,10 @@ class Parts:
             clock=given.clock,
             broker_epoch=given.broker_epoch,
             on_topics_deleted=given.on_topics_deleted,
+            new_at_once=PARTITIONS_PER_TURN,
         )
-
+        self.role_turns = RoleTurns(self.roles)
+        self.controller.after_creation = self.role_turns.settled
         self.replica_moves = ReplicaMoves(
             disk=given.disk,
             log_dirs=given.log_dirs,
@@ -195,6 +202,7 @@ class Parts:
             connections=self.connections,
             memory=self.budget,
             fetch_sessions=self.sessions,
+            counts=self.counts,
             process=read_process_stats,
             groups=self.groups,
             group_progress=self.groups.progress,
@@ -204,6 +212,14 @@ class Parts:
 
     def _make_background(self, given: Given) -> None:
         self.leader_balance = LeaderBalance(self.driver, self.live_settings)
+        self.offline_replicas = OfflineReplicas(
+            self.cluster,
+            self.partitions,
+            given.log_dirs,
+            self.controller,
+            given.broker_epoch,
+            is_settled=lambda: not self.roles.has_unsettled,
+        )
         self.cleaner = Cleaner(self.partitions, given.log_dirs, self.live_settings, given.clock)
         self.housekeeping = Housekeeping(
             disk=given.disk,
@@ -229,6 +245,9 @@ class Parts:
 
     def _on_disk_failed(self, log: PartitionLog, error: DiskFailed) -> None:
         self.roles.take_offline(log.topic_partition, error)
+
+    def _limit_connections(self, settings: BrokerSettings) -> None:
+        self.connections.limits = connection_limits(settings)
 
     def _close_idle_connections(self) -> None:
         for listener in self.listeners:

@@ -91,6 +91,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         }
         candidates = live - leaving
         steady = live.difference(restarted)
+        offline = core.state.offline_replicas()
         groups: list[Group] = []
         changes: list[Change] = []
         for name, topic in core.state.topics.items():
@@ -105,7 +106,8 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
                     after = after_loss(
                         partition,
                         live=live,
-                        candidates=candidates,
+                        candidates=candidates
+                        - (offline.get((topic.topic_id, index), set()) & steady),
                         restarted=restarted,
                         distrusted=distrusted,
                         min_isr=min_isr,

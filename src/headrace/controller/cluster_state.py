@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from headrace.controller.changes import (
     BrokerRegistered,
     BrokerShuttingDown,
@@ -80,6 +82,14 @@ class ClusterState:
         """The brokers that may be given something to do."""
         return {id_ for id_, broker in self.brokers.items() if not broker.shutting_down}
 
+    def offline_replicas(self) -> dict[tuple[UUID, int], set[int]]:
+        """Topic id and partition → the brokers that are alive but cannot use their replica. Nearly always empty."""
+        found: dict[tuple[UUID, int], set[int]] = {}
+        for broker_id, broker in self.brokers.items():
+            for where in broker.offline:
+                found.setdefault(where, set()).add(broker_id)
+        return found
+
     def config(self, kind: ConfigKind, name: str) -> Mapping[str, str]:
         """What is set for one resource itself."""
         return self.configs.get((kind, name), _NOTHING)
@@ -126,9 +136,7 @@ class ClusterState:
 
     def _shutting_down(self, change: BrokerShuttingDown) -> None:
         broker = self.brokers[change.broker_id]
-        self.brokers[change.broker_id] = Broker(
-            broker.broker_id, broker.epoch, broker.endpoints, broker.rack, shutting_down=True
-        )
+        self.brokers[change.broker_id] = msgspec.structs.replace(broker, shutting_down=True)
 
     def _unregistered(self, change: BrokerUnregistered) -> None:
         del self.brokers[change.broker_id]

@@ -186,6 +186,7 @@ class ControllerDriver:
         ]
         try:
             await term.catch_up()
+            _log.info("controller %d: epoch %d begins", self._broker_id, mandate.controller_epoch)
             self._term = term
             self.controller_id = self._broker_id
             self._ready.set()

@@ -73,7 +73,10 @@ class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
             return with_leader(partition, preferred, min_isr=min_isr)
         if partition.leader != NO_LEADER:
             raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
-        after = elect(partition, core.eligible(), min_isr=min_isr, unclean=True)
+        topic_id = core.state.topics[where.topic].topic_id
+        offline = core.state.offline_replicas().get((topic_id, where.partition), set())
+        candidates = core.eligible() - offline
+        after = elect(partition, candidates, min_isr=min_isr, unclean=True)
         if after.leader == NO_LEADER:
             raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         return after

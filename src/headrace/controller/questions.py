@@ -11,6 +11,7 @@ from headrace.controller.deletions import DeleteTopics, RemoveReplicas
 from headrace.controller.growth import CreatePartitions
 from headrace.controller.isr import AlterPartition, AlterPartitionAnswer
 from headrace.controller.leaders import ElectLeaders
+from headrace.controller.offline_replicas import ReplicasOffline
 from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
 from headrace.controller.reassignment import (
     AlterReassignments,
@@ -20,6 +21,7 @@ from headrace.controller.reassignment import (
 )
 from headrace.controller.topics import CreateTopics, TopicAnswer
 from headrace.errors import MalformedMessage
+from headrace.wire.error_code import ErrorCode
 
 
 class Question(NamedTuple):
@@ -43,6 +45,7 @@ _QUESTIONS: Final = {
         Question(ListReassignments, tuple[Move, ...]),
         Question(AllocateProducerIds, ProducerIdBlock),
         Question(ShutdownWanted, ShutdownAnswer),
+        Question(ReplicasOffline, ErrorCode),
         Question(RemoveReplicas, None),
     )
 }

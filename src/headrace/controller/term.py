@@ -2,8 +2,8 @@
 
 Owns the machine of this term and the stream of its changes. Rule of order for each event: decide, write under the fence of
 the controller epoch, change the state, publish. A write that is refused or uncertain means that the picture is wrong:
-everything is read again and the event decided again. A rim over the store that waits for nothing else: whoever awaits its
-calls decides when the store answers.
+everything is read again and the event decided again, unless it is an observation, which is old by then. A rim over the
+store that waits for nothing else: whoever awaits its calls decides when the store answers.
 """
 
 import logging
@@ -15,7 +15,7 @@ from headrace.controller import seat
 from headrace.controller.brokers import BrokersSeen
 from headrace.controller.changes import ChangeBatch, ChangeLog
 from headrace.controller.cluster_state import ClusterState
-from headrace.controller.core import ConfigRules, ControllerSettings, Core, Event
+from headrace.controller.core import ConfigRules, ControllerSettings, Core, Decision, Event
 from headrace.controller.loading import load, registrations
 from headrace.controller.machine import ControllerMachine
 from headrace.coordination.store import Store, StoreFailed, StoreRefused, WriteUncertain
@@ -64,24 +64,31 @@ class Term:
     async def perform(self, event: Event[A]) -> A:
         """Decide upon an event and make it true. Raises SeatLost, StoreFailed."""
         for _ in range(_ATTEMPTS):
-            machine = self.machine
-            decision = machine.decide(event)
-            try:
-                await seat.write(self._parts.store, self._mandate, decision.groups)
-            except (StoreRefused, WriteUncertain) as surprise:
-                _log.warning("controller reads everything again: %s", surprise)
-                await self.catch_up()
-                continue
-            if decision.changes:
-                machine.written(event, decision)
-                self._publish(self._change_log.append(decision.changes))
-            return decision.answer
+            decision = await self._attempt(event)
+            if decision is not None:
+                return decision.answer
         raise StoreFailed(f"no peace to decide in: {event!r:.200}")
 
     async def look_at_brokers(self) -> None:
         """See who is registered now, and look after the partitions that it touches."""
         seen = BrokersSeen(registrations=await registrations(self._parts.store))
-        await self.perform(seen)
+        # Once only: if everything has to be read again, the brokers are looked at then, and what was seen here is old.
+        await self._attempt(seen)
+
+    async def _attempt(self, event: Event[A]) -> Decision[A] | None:
+        """None if the picture was wrong; it is the newest one again by then."""
+        machine = self.machine
+        decision = machine.decide(event)
+        try:
+            await seat.write(self._parts.store, self._mandate, decision.groups)
+        except (StoreRefused, WriteUncertain) as surprise:
+            _log.warning("controller reads everything again: %s", surprise)
+            await self.catch_up()
+            return None
+        if decision.changes:
+            machine.written(event, decision)
+            self._publish(self._change_log.append(decision.changes))
+        return decision
 
     async def catch_up(self) -> None:
         """Read everything, look after every partition, and publish all of it."""

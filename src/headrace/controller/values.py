@@ -5,6 +5,7 @@ partitions are read at start, and because the same values travel to the brokers 
 """
 
 import enum
+from uuid import UUID
 
 import msgspec
 
@@ -23,13 +24,17 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """A registered broker. `epoch` tells its incarnations apart, later ones are greater."""
+    """A registered broker. `epoch` tells its incarnations apart, later ones are greater.
+
+    `offline` are replicas (topic id and partition) that it says it cannot use, because a disk of its own failed.
+    """
 
     broker_id: int
     epoch: int
     endpoints: tuple[Endpoint, ...] = ()
     rack: str | None = None
     shutting_down: bool = False
+    offline: frozenset[tuple[UUID, int]] = frozenset()
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of a listener."""

@@ -94,7 +94,8 @@ def read_topic_id(disk: Disk, directory: str) -> UUID | None:
     return decode_topic_id(fields["topic_id"])
 
 
-def write_topic_id(disk: Disk, directory: str, topic_id: UUID) -> None:
+def write_topic_id(disk: Disk, directory: str, topic_id: UUID, *, durable: bool = True) -> None:
     """Tie a replica directory to its topic."""
     content = f"version: 0\ntopic_id: {encode_topic_id(topic_id)}\n"
-    disk.replace(f"{directory}/{PARTITION_METADATA_FILE}", content.encode())
+    path = f"{directory}/{PARTITION_METADATA_FILE}"
+    disk.replace(path, content.encode(), durable=durable)

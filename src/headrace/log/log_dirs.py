@@ -6,8 +6,9 @@ One broken partition does not keep the others from opening: it is listed in `bro
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -20,11 +21,12 @@ from headrace.log.checkpoint import (
     RECOVERY_POINT_FILE,
     encode_offsets,
     read_offsets,
-    read_topic_id,
     write_topic_id,
 )
+from headrace.log.closing import close_logs
 from headrace.log.disk import Disk, DiskUsage
 from headrace.log.log_config import LogConfig
+from headrace.log.opening import Births, FoundLog, make_durable_directory, some_of, topic_id_of
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 
@@ -34,6 +36,10 @@ CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 LOCK_FILE: Final = ".lock"
 FUTURE_SUFFIX: Final = "-future"
 MAX_NAME: Final = 255
+
+OpenAll = Callable[
+    [Callable[[FoundLog], PartitionLog | str], Iterable[FoundLog]], Iterable[PartitionLog | str]
+]
 
 
 class CleanRun(NamedTuple):
@@ -68,6 +74,7 @@ class LogDir:
     futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     cleaned_to: dict[TopicPartition, int] = field(default_factory=dict)
+    unborn: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
 
 
 class LogDirs:
@@ -80,7 +87,10 @@ class LogDirs:
         *,
         config_for: Callable[[str], LogConfig],
         new_id: Callable[[], UUID],
+        open_all: OpenAll = map,
     ) -> None:
+        """`open_all` may open several logs at a time, in threads, if the disk allows it."""
+        self._open_all = open_all
         self._disk = disk
         self._paths = paths
         self._config_for = config_for
@@ -88,39 +98,37 @@ class LogDirs:
         self._online: dict[str, LogDir] = {}
         self.offline: dict[str, str] = {}  # path → why
         self.broken: dict[TopicPartition, str] = {}
-        self.wanted: dict[
-            TopicPartition, str
-        ] = {}  # → the directory that a log shall move to, or be created in
+        # → the directory that a log shall move to, or be created in
+        self.wanted: dict[TopicPartition, str] = {}
+        self.leftovers: list[str] = []  # of deleted logs: found at the start, to be removed
         self._previous: set[CleanRun] = set()
 
     # ---- opening and closing
 
-    def open(self, now_ms: int) -> None:
-        """Lock the directories and open every log in them. DiskFailed only if no directory can be used."""
+    def open(
+        self,
+        now_ms: int,
+        on_progress: Callable[[str, int, int], None] = lambda path, done, of: None,
+    ) -> None:
+        """Lock the directories and open every log in them. DiskFailed only if no directory can be used.
+
+        `on_progress` hears of each log: its directory, how many are open there and how many there are.
+        """
         for path in self._paths:
             try:
-                self._make_directory(path)
+                make_durable_directory(self._disk, path)
                 directory = LogDir(path, self._disk.lock(f"{path}/{LOCK_FILE}"))
                 self._online[path] = directory
-                self._open_directory(directory, now_ms)
+                opened = self._open_logs(directory, self._find_logs(directory), now_ms)
+                for done, of in opened:
+                    on_progress(path, done, of)
             except DiskFailed as error:
                 self.take_offline(path, str(error))
         if not self._online:
             raise DiskFailed("no usable log directory: " + "; ".join(self.offline.values()))
 
-    def _make_directory(self, path: str) -> None:
-        """A new directory's name must be durable before anything in it can be."""
-        parents: list[str] = []
-        missing = path.rstrip("/")
-        while missing and not self._disk.exists(missing):
-            head, slash, _ = missing.rpartition("/")
-            parents.append(head or slash or ".")
-            missing = head
-        self._disk.make_directory(path)
-        for parent in parents:
-            self._disk.sync_directory(parent)
-
-    def _open_directory(self, directory: LogDir, now_ms: int) -> None:
+    def _find_logs(self, directory: LogDir) -> list[FoundLog]:
+        """Read the checkpoints and see what lies there; what is neither wanted nor a log goes."""
         path = directory.path
         marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
@@ -133,9 +141,10 @@ class LogDirs:
         log_starts = self._read_offsets(path, LOG_START_FILE)
         directory.high_watermarks = self._read_offsets(path, HIGH_WATERMARK_FILE)
         directory.cleaned_to = self._read_offsets(path, CLEANER_FILE)
+        found: list[FoundLog] = []
         for name in self._disk.list_directories(path):
             if name.endswith("-delete"):
-                self._disk.remove_tree(f"{path}/{name}")
+                self.leftovers.append(f"{path}/{name}")
                 continue
             if name.endswith(FUTURE_SUFFIX):
                 self._note_unfinished_move(path, name)
@@ -153,7 +162,8 @@ class LogDirs:
                 log_start_offset=log_starts.get(topic_partition, 0),
                 was_compacted=topic_partition in directory.cleaned_to,
             )
-            self._open_log(directory, topic_partition, checkpointed, now_ms)
+            found.append(FoundLog(topic_partition, f"{path}/{name}", checkpointed))
+        return found
 
     def _note_unfinished_move(self, path: str, name: str) -> None:
         """The copying begins anew: where it had got to is not worth the risk."""
@@ -162,27 +172,36 @@ class LogDirs:
         if topic_partition is not None:
             self.wanted[topic_partition] = path
 
-    def _open_log(
-        self,
-        directory: LogDir,
-        topic_partition: TopicPartition,
-        checkpointed: Checkpointed,
-        now_ms: int,
-    ) -> None:
-        path = f"{directory.path}/{topic_partition}"
+    def _open_logs(
+        self, directory: LogDir, found: list[FoundLog], now_ms: int
+    ) -> Iterator[tuple[int, int]]:
+        opened = self._open_all(partial(self._open_log, now_ms=now_ms), found)
+        for done, (each, log) in enumerate(zip(found, opened, strict=True), 1):
+            if isinstance(log, PartitionLog):
+                directory.logs[each.topic_partition] = log
+                if log.topic_id is not None and each.was_never_flushed:
+                    # It is there, but nothing tells that it would survive a power loss.
+                    directory.unborn[each.topic_partition] = log
+            else:
+                self.broken[each.topic_partition] = log
+            yield done, len(found)
+
+    def _open_log(self, found: FoundLog, *, now_ms: int) -> PartitionLog | str:
+        """The log, or why it cannot be opened."""
+        topic_partition, path, checkpointed = found
         try:
-            directory.logs[topic_partition] = open_log(
+            return open_log(
                 self._disk,
                 path,
                 topic_partition,
                 self._config_for(topic_partition.topic),
                 now_ms=now_ms,
                 checkpointed=checkpointed,
-                topic_id=read_topic_id(self._disk, path),
+                topic_id=topic_id_of(self._disk, found),
             )
         except (CorruptBatch, DiskFailed) as error:
             _logger.exception("%s cannot be opened; the other partitions go on", topic_partition)
-            self.broken[topic_partition] = str(error)
+            return str(error)
 
     def _read_offsets(self, path: str, name: str) -> dict[TopicPartition, int]:
         try:
@@ -194,18 +213,19 @@ class LogDirs:
     def close(self, now_ms: int, *, run: CleanRun = UNKNOWN_RUN) -> None:
         """Close every log and leave the marker that spares the next start a recovery."""
         marker = run.encode()
-        for directory in list(self._online.values()):
+        for path, directory in list(self._online.items()):
             for copy in directory.futures.values():
                 copy.abandon()
             try:
-                for log in directory.logs.values():
-                    log.close(now_ms)
-                for path, content in self._checkpoints(directory):
-                    self._disk.replace(path, content)
-                self._disk.replace(f"{directory.path}/{CLEAN_SHUTDOWN_FILE}", marker)
+                births = Births(self._disk, path, tuple(directory.unborn.values()))
+                close_logs(self._disk, births, list(directory.logs.values()), now_ms=now_ms)
+                directory.unborn.clear()
+                for checkpoint, content in self._checkpoints(directory):
+                    self._disk.replace(checkpoint, content)
+                self._disk.replace(f"{path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
                 # Without the marker the next start verifies what is here; nothing is lost.
-                self.take_offline(directory.path, str(error))
+                self.take_offline(path, str(error))
             else:
                 directory.release()
         self._online.clear()
@@ -292,15 +312,33 @@ class LogDirs:
             now_ms=now_ms,
             topic_id=topic_id,
         )
-        write_topic_id(self._disk, path, topic_id)
-        directory.logs[topic_partition] = log
+        write_topic_id(self._disk, path, topic_id, durable=False)
+        directory.logs[topic_partition] = directory.unborn[topic_partition] = log
         self.broken.pop(topic_partition, None)
         return log
 
-    def set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
-        """Rename a log's directory so that its name is free: `delete` or `stray`. Returns the new path.
+    def adopt(self, log: PartitionLog, topic_id: UUID) -> None:
+        """A log that does not know its topic belongs to this one."""
+        write_topic_id(self._disk, log.directory, topic_id)
+        log.topic_id = topic_id
 
-        The rename is the deletion: the files may be removed at leisure, and are at the next start.
+    def births(self, limit: int) -> Iterator[tuple[LogDir, Births]]:
+        """Per directory some new logs whose identity is to be made durable, elsewhere; then `born`."""
+        for directory in list(self._online.values()):
+            logs = some_of(directory.unborn.values(), limit)
+            if logs:
+                yield directory, Births(self._disk, directory.path, logs)
+
+    def born(self, directory: LogDir, births: Births) -> None:
+        """The births have been carried out."""
+        for log in births.logs:
+            if directory.unborn.get(log.topic_partition) is log:
+                del directory.unborn[log.topic_partition]
+
+    def set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
+        """Rename a log's directory so that its name is free: `delete` or `stray`. Returns the new path, not yet durable.
+
+        The rename is the deletion: the files may be removed at leisure, or are `leftovers` of the next start.
         """
         directory = self.directory_of(topic_partition)
         if directory is None:
@@ -308,10 +346,10 @@ class LogDirs:
         log = directory.logs.pop(topic_partition)
         directory.high_watermarks.pop(topic_partition, None)
         directory.cleaned_to.pop(topic_partition, None)
+        directory.unborn.pop(topic_partition, None)
         log.abandon()
         target = f"{directory.path}/{self._aside(str(topic_partition), suffix)}"
         self._disk.rename(log.directory, target)
-        self._disk.sync_directory(directory.path)
         return target
 
     def _aside(self, name: str, suffix: str) -> str:
@@ -327,7 +365,12 @@ class LogDirs:
 
     def _checkpoints(self, directory: LogDir) -> list[tuple[str, bytes]]:
         logs = directory.logs.values()
-        recovery_points = {log.topic_partition: log.recovery_point for log in logs}
+        recovery_points = {
+            log.topic_partition: 0
+            if directory.unborn.get(log.topic_partition) is log
+            else log.recovery_point
+            for log in logs
+        }
         log_starts = {
             log.topic_partition: log.log_start_offset
             for log in logs

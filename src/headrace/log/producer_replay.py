@@ -45,4 +45,6 @@ def producers_at(
             if header.base_offset >= start and header.producer_id >= 0:
                 batch = segment.log.read(position, header.size) if header.is_control else b""
                 note_batch(producers, header, segment, batch)
+        if segment is not segments.active:
+            segment.close()  # there may be thousands
     return producers

@@ -2,7 +2,8 @@
 
 Rules: only segments that reach to the recovery point or beyond are doubted; they are read once, each batch is checked,
 the file is cut at the first bad one and whatever lay behind it goes. Indexes, producer state and leader epochs of the
-doubted part are rebuilt in the same pass.
+doubted part are rebuilt in the same pass. Files are closed behind the reading: several logs may be opened at a time, in
+threads, and most stay idle.
 """
 
 import logging
@@ -50,7 +51,8 @@ def open_log(
 ) -> PartitionLog:
     """The log in `directory`, created if there is none. DiskFailed if the directory cannot be used."""
     known = checkpointed or Checkpointed()
-    disk.make_directory(directory)
+    if checkpointed is None or not disk.exists(directory):
+        disk.make_directory(directory)
     log = PartitionLog(disk, directory, topic_partition, config, topic_id=topic_id)
     log.last_flush_ms = now_ms
     without_index = _load_segments(log, now_ms, known)
@@ -65,15 +67,19 @@ def open_log(
     if not known.clean:
         _open_after_crash(log, without_index, known, checkpointed_epochs, now_ms=now_ms)
     _settle_bounds(log, now_ms)
+    for segment in log.segments:
+        segment.close()
     return log
 
 
 def _load_segments(log: PartitionLog, now_ms: int, known: Checkpointed) -> set[int]:
     """Fill `log.segments` from the directory. Returns the base offsets of those that lack an index."""
-    finish_swaps(log.disk, log.directory)
+    found = log.disk.list_files(log.directory)
+    if finish_swaps(log.disk, log.directory, found):
+        found = log.disk.list_files(log.directory)
     files: dict[int, dict[str, int]] = {}
     modified: dict[int, int] = {}
-    for stat in log.disk.list_files(log.directory):
+    for stat in found:
         match = _NAME.fullmatch(stat.name)
         if match is not None:
             base_offset, suffix = int(match[1]), match[2]
@@ -132,6 +138,7 @@ def _load_epochs(log: PartitionLog, known: Checkpointed) -> LeaderEpochs:
         if segment not in doubted:  # those are read again, with more suspicion
             for found in segment.batches():
                 log.leader_epochs.assign(found.header.leader_epoch, found.header.base_offset)
+            segment.close()
     return LeaderEpochs()
 
 
@@ -157,6 +164,7 @@ def _rebuild_indexes(segment: Segment) -> None:
     for found in segment.batches():
         segment.note_appended(found.position, found.header)
     segment.seal()
+    segment.close()
 
 
 def _open_after_crash(
@@ -194,9 +202,13 @@ def _open_after_crash(
             break
         if next_offset is not None:
             segment.seal()
+            segment.close()
             log.snapshots.write(next_offset, log.producers)
     log.recovery_point = min(recovery_point, log.log_end_offset)
-    log.flush(now_ms)
+    if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
+        log.flush(
+            now_ms
+        )  # nobody may read what the topic's configuration wants to be durable first
 
 
 def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) -> int:

@@ -11,7 +11,7 @@
 from typing import Final
 
 from headrace.errors import CorruptBatch
-from headrace.log.disk import Disk
+from headrace.log.disk import Disk, FileStat
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, offset_name
 from headrace.records.batch_view import headers_in
@@ -19,6 +19,7 @@ from headrace.records.batch_view import headers_in
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 DELETED: Final = ".deleted"
+_UNFINISHED: Final = (CLEANED, SWAP, DELETED, ".tmp")
 
 
 def swap_in(log: PartitionLog, cleaned: Segment, replaced: list[Segment], *, now_ms: int) -> None:
@@ -32,17 +33,20 @@ def swap_in(log: PartitionLog, cleaned: Segment, replaced: list[Segment], *, now
     log.segments.add(cleaned)
 
 
-def finish_swaps(disk: Disk, directory: str) -> None:
-    """Complete or undo what a crash interrupted, and remove files that wait for removal."""
-    names = {stat.name for stat in disk.list_files(directory)}
+def finish_swaps(disk: Disk, directory: str, found: list[FileStat]) -> bool:
+    """Complete or undo what a crash interrupted, and remove files that wait for removal. Returns whether any did."""
+    names = {stat.name for stat in found}
+    if not any(name.endswith(_UNFINISHED) for name in names):
+        return False
     committed = sorted(
         name.removesuffix(SWAP) for name in names if name.endswith(LOG_SUFFIX + SWAP)
     )
     for log_name in committed:
         _finish_swap(disk, directory, int(log_name.removesuffix(LOG_SUFFIX)), names)
     for name in names:
-        if name.endswith((CLEANED, SWAP, DELETED, ".tmp")):
+        if name.endswith(_UNFINISHED):
             disk.remove(f"{directory}/{name}")
+    return True
 
 
 def _finish_swap(disk: Disk, directory: str, base_offset: int, names: set[str]) -> None:

@@ -1,7 +1,8 @@
 """Follows one broker: fetches what it leads and this broker replicates, and brings the logs to agreement. A rim module.
 
 One connection and one request at a time. What is asked, and what an answer means for a partition, is decided by
-`following`; a partition that cannot be served now waits a little, the others go on.
+`following`; a partition that cannot be served now waits a little, the others go on. A leader answers when it has news or the
+wait is over: a partition that comes meanwhile does not wait for that, the question is dropped and asked anew with it.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from headrace.replication.partition import Partition
 from headrace.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
     PartitionData,
     ReplicaState,
@@ -35,6 +37,9 @@ _FETCH_VERSION: Final = 17
 _LIST_OFFSETS_VERSION: Final = 9
 _EARLIEST: Final = -2
 _FIRST_BACKOFF_MS: Final = 25
+_HURRY_S: Final = (
+    0.02  # partitions mostly come together, and under load there is an answer by then anyway
+)
 _GONE: Final = (Disconnected, OSError, TimeoutError, MalformedMessage)
 
 
@@ -84,6 +89,8 @@ class FetchLoop:
         self._partitions: dict[Partition, int] = {}  # → not before (ms)
         self._backoffs: dict[Partition, int] = {}  # of those whose last answer was a refusal
         self._changed = asyncio.Event()
+        self._waiting_on: AsyncConnection | None = None  # for an answer
+        self._hurry: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -93,6 +100,9 @@ class FetchLoop:
         self._partitions[partition] = 0
         self._backoffs.pop(partition, None)
         self._changed.set()
+        if self._waiting_on is not None and self._hurry is None:
+            loop = asyncio.get_running_loop()
+            self._hurry = loop.call_later(_HURRY_S, self._waiting_on.abort)
 
     def remove(self, partition: Partition) -> None:
         """No longer follow it."""
@@ -134,34 +144,43 @@ class FetchLoop:
         now_ms = self._clock()
         # Longer than the longest pause is a clock that was put back.
         pause_ms = self._settings.backoff_ms
-        asked = [
-            partition
-            for partition, not_before in self._partitions.items()
-            if not 0 < not_before - now_ms <= pause_ms
-        ]
+        asked: list[Partition] = []
+        pauses_ms: list[int] = []  # of those that wait
+        for partition, not_before in self._partitions.items():
+            if 0 < not_before - now_ms <= pause_ms:
+                pauses_ms.append(not_before - now_ms)
+            else:
+                asked.append(partition)
         if not asked:
-            await self._pause(min(self._partitions.values()) - now_ms)
+            await self._pause(min(pauses_ms))
             return
         asked = self._without_held_back(asked)
         if not asked:
             await self._pause(pause_ms)
             return
         epochs = {partition: partition.leader_epoch for partition in asked}
-        async with asyncio.timeout(self._settings.socket_timeout_ms / 1000):
-            response = await connection.send(self._request(asked), _FETCH_VERSION)
+        wait_ms = min([self._settings.max_wait_ms, *pauses_ms])
+        response = await self._answer(connection, self._request(asked, max_wait_ms=wait_ms))
         by_place = {
             (partition.topic_id, partition.topic_partition.partition): partition
             for partition in asked
         }
         for topic in response.responses:
             for data in topic.partitions:
-                partition = by_place.get((topic.topic_id, data.partition_index))
-                if (
-                    partition is not None
-                    and partition in self._partitions
-                    and counts(partition, epochs[partition])
-                ):
-                    await self._take(connection, partition, data)
+                found = by_place.get((topic.topic_id, data.partition_index))
+                if found is not None and found in self._partitions and counts(found, epochs[found]):
+                    await self._take(connection, found, data)
+
+    async def _answer(self, connection: AsyncConnection, request: FetchRequest) -> FetchResponse:
+        self._waiting_on = connection
+        try:
+            async with asyncio.timeout(self._settings.socket_timeout_ms / 1000):
+                return await connection.send(request, _FETCH_VERSION)
+        finally:
+            self._waiting_on = None
+            if self._hurry is not None:
+                self._hurry.cancel()
+                self._hurry = None
 
     def _without_held_back(self, asked: list[Partition]) -> list[Partition]:
         throttle = self._throttle
@@ -173,7 +192,7 @@ class FetchLoop:
             if not throttle.holds_back(partition.topic_partition, self._broker_id)
         ]
 
-    def _request(self, asked: list[Partition]) -> FetchRequest:
+    def _request(self, asked: list[Partition], *, max_wait_ms: int) -> FetchRequest:
         topics: dict[str, FetchTopic] = {}
         by_topic: dict[str, list[FetchPartition]] = {}
         for partition in asked:
@@ -188,7 +207,7 @@ class FetchLoop:
             replica_state=ReplicaState(
                 replica_id=self._broker_id, replica_epoch=self._broker_epoch()
             ),
-            max_wait_ms=self._settings.max_wait_ms,
+            max_wait_ms=max_wait_ms,
             min_bytes=self._settings.min_bytes,
             max_bytes=self._settings.response_max_bytes,
             topics=list(topics.values()),

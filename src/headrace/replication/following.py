@@ -57,7 +57,11 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
         leader = EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
         log = partition.log
         cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
-        partition.truncate_as_follower(cut, now_ms=now_ms)
+        if cut <= answer.log_start_offset and partition.high_watermark < answer.log_start_offset:
+            # Nothing would be left that the leader has, nor a word of whether the rest is what it had.
+            partition.start_again_at(answer.log_start_offset, now_ms=now_ms)
+        else:
+            partition.truncate_as_follower(cut, now_ms=now_ms)
         return Taken.GO_ON
     try:
         _make_way(partition, answer.records or b"", now_ms)

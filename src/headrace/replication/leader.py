@@ -100,6 +100,14 @@ class LeaderState:
         return len(self._followers) + 1
 
     @property
+    def is_under_min_isr(self) -> bool:
+        """Whether fewer are in sync than acks=all needs; while a change is under way, all of the maximal ISR count."""
+        in_sync = len(self.isr)
+        if in_sync < self.needed_isr and self.proposed_isr is not None:
+            in_sync = len({*self.isr, *self.proposed_isr})
+        return in_sync < self.needed_isr
+
+    @property
     def knows_what_is_committed(self) -> bool:
         """Whether the high watermark has reached where this epoch began: until then, more may be committed than it tells."""
         return self.high_watermark >= self._epoch_start_offset

@@ -15,7 +15,7 @@ Reply: TypeAlias = Callable[[object], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkWeather:
-    """How bad it is. Chances are per message; `slow` ones take up to `slow_ms` and so overtake nobody."""
+    """How bad it is. Chances are per message; `slow` ones, and those that come twice, take up to `slow_ms`."""
 
     delay_ms: int = 5
     drop: float = 0.0
@@ -71,4 +71,6 @@ class VirtualNetwork:
             return
         self._clock.after(self.delay_ms(), arrive)
         if weather.duplicate and self._random() < weather.duplicate:
-            self._clock.after(self.delay_ms(), arrive)
+            self._clock.after(
+                1 + int(self._random() * max(weather.delay_ms, weather.slow_ms)), arrive
+            )

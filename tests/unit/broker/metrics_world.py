@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
 
+from headrace.broker.cluster_counts import ClusterCounts
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.fetch_sessions import FetchSessions
@@ -107,6 +108,7 @@ class World:
             connections=ConnectionCounts(LIMITS),
             memory=MemoryBudget(1_000),
             fetch_sessions=FetchSessions(10),
+            counts=ClusterCounts(),
             process=self.process,
             groups=Groups(),
             group_progress=lambda: self.progress,

@@ -23,7 +23,7 @@ def open_dirs(path: Path) -> LogDirs:
         [str(path)],
         config_for=lambda _: LogConfig(segment_bytes=100),
         new_id=lambda: UUID(int=7),
-        open_all=InThreads(3),
+        open_all=InThreads(3, slow_s=0),
     )
     dirs.open(NOW_MS)
     return dirs
@@ -50,13 +50,18 @@ def test_results_keep_their_order_and_more_than_one_thread_works() -> None:
     together = threading.Barrier(2, timeout=10)
 
     def work(number: int) -> int:
-        if number in (0, 8):  # of different pieces
+        if number in (50, 51):
             together.wait()
         return -number
 
-    assert list(InThreads(2)(work, range(16))) == [-number for number in range(16)]
-    assert list(InThreads(1)(abs, [-3, 2])) == [3, 2]
-    assert list(InThreads(4)(abs, [-3])) == [3]
+    expected = [-number for number in range(100)]
+    assert list(InThreads(2, slow_s=0)(work, range(100))) == expected
+
+
+@pytest.mark.parametrize(("threads", "slow_s"), [(1, 0.0), (4, 60.0)])
+def test_one_thread_does_what_is_quick(threads: int, slow_s: float) -> None:
+    workers = InThreads(threads, slow_s=slow_s)(lambda _: threading.get_ident(), range(100))
+    assert set(workers) == {threading.get_ident()}
 
 
 def test_a_line_every_few_seconds(caplog: pytest.LogCaptureFixture) -> None:

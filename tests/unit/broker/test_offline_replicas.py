@@ -24,6 +24,7 @@ def telling(broker: OneBroker) -> OfflineReplicas:
         broker.log_dirs,
         broker.controller,
         lambda: broker.broker_epoch,
+        is_settled=lambda: not broker.roles.has_unsettled,
     )
 
 

@@ -17,7 +17,7 @@ from headrace.cli.config_entities import (
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
-    return configs._parser().parse_args(["--bootstrap-server", "b:1", *arguments])
+    return configs.make_parser().parse_args(["--bootstrap-server", "b:1", *arguments])
 
 
 @pytest.mark.parametrize(

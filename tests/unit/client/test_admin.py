@@ -13,8 +13,9 @@ from headrace.client.admin.groups import (
     list_consumer_groups,
 )
 from headrace.client.admin.partitions import FoundOffset, delete_records, list_offsets
+from headrace.client.admin.reassignments import list_reassignments
 from headrace.client.admin.refusal import Refusal, Refused
-from headrace.client.admin.topics import create_topic, describe_topics, list_reassignments
+from headrace.client.admin.topics import create_topic, describe_topics
 from headrace.client.exchange import Disconnected
 from headrace.ids import TopicPartition
 from headrace.wire.api_keys import ApiKey

@@ -211,3 +211,14 @@ def test_followers_that_could_not_fetch_are_given_time() -> None:
     leader.give_time(late_ms)
     assert leader.next_isr(now_ms=late_ms + LAG_MS, max_lag_ms=LAG_MS) is None
     assert leader.next_isr(now_ms=late_ms + LAG_MS + 1, max_lag_ms=LAG_MS) == (1,)
+
+
+def test_too_few_are_in_sync_unless_a_change_under_way_may_make_them_enough() -> None:
+    leader = leading(isr=(1,), needed_isr=2)
+    seen = [leader.is_under_min_isr]
+    leader.propose((1, 2))
+    seen.append(leader.is_under_min_isr)
+    leader.withdraw()
+    seen.append(leader.is_under_min_isr)
+    assert seen == [True, False, True]
+    assert not leading(isr=(1, 3), needed_isr=2).is_under_min_isr

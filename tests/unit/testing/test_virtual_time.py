@@ -41,6 +41,20 @@ def test_weather() -> None:
     assert arrivals(NetworkWeather(drop=0.3)) == arrivals(NetworkWeather(drop=0.3))
 
 
+def test_a_second_copy_may_come_much_later() -> None:
+    clock = VirtualClock()
+    network = VirtualNetwork(clock, Random(7))
+    network.weather = NetworkWeather(delay_ms=5, duplicate=1.0, slow_ms=1_000)
+    arrived_ms: list[int] = []
+    for _ in range(50):
+        network.send(1, 2, lambda: arrived_ms.append(clock.now_ms))
+    while clock.step():
+        pass
+    assert len(arrived_ms) == 100
+    assert all(at_ms <= 5 for at_ms in arrived_ms[:50])
+    assert 900 < arrived_ms[-1] <= 1_000
+
+
 def test_a_cut_link_carries_nothing_one_way() -> None:
     clock = VirtualClock()
     network = VirtualNetwork(clock, Random(1))

@@ -5,7 +5,8 @@ the broker's `max.request.partition.size.limit`, and its cursor says where the n
 Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and for a cursor that fits nothing INVALID_REQUEST.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from uuid import UUID
 
 from headrace.broker.apis.produce import INTERNAL_TOPICS
 from headrace.broker.authorized_operations import TOPIC_OPERATIONS
@@ -42,6 +43,7 @@ def handle(
         names = [name for name in names if name >= cursor.topic_name]
         first_partition = cursor.partition_index
     reachable = reachable_brokers(cluster, context.connection)
+    offline = cluster.state.offline_replicas()
     most = live_settings.current.max_request_partition_size_limit
     room = max(1, min(most, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse()
@@ -56,7 +58,7 @@ def handle(
             described.append(_missing(name))
             continue
         first = first_partition if cursor is not None and name == cursor.topic_name else 0
-        described.append(_found(topic, range(first, first + room), reachable))
+        described.append(_found(topic, range(first, first + room), reachable, offline))
         room -= len(described[-1].partitions)
         if first + len(described[-1].partitions) < len(topic.partitions):
             response.next_cursor = _cursor_at(name, first + len(described[-1].partitions))
@@ -91,14 +93,17 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _found(
-    topic: Topic, page: range, reachable: Collection[int]
+    topic: Topic,
+    page: range,
+    reachable: Collection[int],
+    offline: Mapping[tuple[UUID, int], Collection[int]],
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            _partition(index, partition, reachable)
+            _partition(index, partition, reachable, offline.get((topic.topic_id, index), ()))
             for index, partition in enumerate(topic.partitions[page.start : page.stop], page.start)
         ],
         topic_authorized_operations=TOPIC_OPERATIONS,
@@ -106,7 +111,7 @@ def _found(
 
 
 def _partition(
-    index: int, partition: Partition, reachable: Collection[int]
+    index: int, partition: Partition, reachable: Collection[int], failed: Collection[int]
 ) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
         partition_index=index,
@@ -116,5 +121,9 @@ def _partition(
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,
         last_known_elr=partition.last_known_elr,
-        offline_replicas=[replica for replica in partition.replicas if replica not in reachable],
+        offline_replicas=[
+            replica
+            for replica in partition.replicas
+            if replica not in reachable or replica in failed
+        ],
     )

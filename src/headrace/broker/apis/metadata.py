@@ -9,7 +9,7 @@ LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND, and in v0 REPLICA_NOT_AVAILABLE.
 A topic that is created by being asked for is in the very same answer, where Kafka lets the client ask again.
 """
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -119,6 +119,7 @@ class _Answer:
         "_brokers",
         "_cluster",
         "_cluster_operations",
+        "_offline",
         "_operations",
         "_reachable",
         "_version",
@@ -131,6 +132,7 @@ class _Answer:
         self._version = context.version
         self._brokers = cluster.state.brokers
         self._reachable = reachable_brokers(cluster, context.connection)
+        self._offline = cluster.state.offline_replicas()
         self._operations = (
             TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED_FOR
         )
@@ -144,6 +146,7 @@ class _Answer:
         return (
             *self._reachable.items(),
             *sorted(self._brokers),
+            *(broker.offline for broker in self._brokers.values() if broker.offline),
             self._operations,
             self._cluster_operations,
         )
@@ -193,17 +196,19 @@ class _Answer:
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[
-                self._partition(index, partition)
+                self._partition(index, partition, self._offline.get((topic.topic_id, index), ()))
                 for index, partition in enumerate(topic.partitions)
             ],
             topic_authorized_operations=self._operations,
         )
 
-    def _partition(self, index: int, partition: Partition) -> MetadataResponsePartition:
+    def _partition(
+        self, index: int, partition: Partition, failed: Collection[int]
+    ) -> MetadataResponsePartition:
         reachable = self._reachable
         leader, error = partition.leader, ErrorCode.NONE
         replicas, isr = partition.replicas, partition.isr
-        offline = [replica for replica in replicas if replica not in reachable]
+        offline = [each for each in replicas if each not in reachable or each in failed]
         if self._version == 0 and offline:
             # Too old to be told who is offline: it only hears of those that it can talk to.
             error = ErrorCode.REPLICA_NOT_AVAILABLE

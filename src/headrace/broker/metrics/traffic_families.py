@@ -12,6 +12,7 @@ from headrace.broker.metrics.exposition import Sample, family, labels, single, s
 from headrace.broker.request_metrics import BUCKET_BOUNDS_S, RequestMetrics, quantile_s
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.wire.api_keys import ApiKey
+from headrace.wire.error_code import ErrorCode
 
 _TOPIC_FAMILIES: Final = (
     ("messagesin", "messages_in", "Records taken from producers."),
@@ -63,6 +64,15 @@ def request_families(requests: RequestMetrics, earlier: BucketsByApi) -> Iterato
         "counter",
         "Requests answered.",
         [(labels(request=title), requests.by_api[key].calls) for key, title in titles.items()],
+    )
+    yield from family(
+        "kafka_network_requestmetrics_errors_total",
+        "counter",
+        "Error codes in the answers, NONE among them, one for each item that was asked for.",
+        [
+            (labels(request=ApiKey(key).title, error=ErrorCode.of(code).name), count)
+            for (key, code), count in sorted(requests.errors.items())
+        ],
     )
     yield from suffixed(
         "kafka_network_requestmetrics_totaltimems",

@@ -57,16 +57,12 @@ class BrokerSettings:
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...] | None
     inter_broker_listener: Listener
-    socket_send_buffer_bytes: int
-    socket_receive_buffer_bytes: int
     socket_request_max_bytes: int
     socket_listen_backlog_size: int
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: Mapping[str, int]
-    max_connection_creation_rate: int
-    queued_max_requests: int
     queued_max_request_bytes: int
     request_timeout_ms: int
     fetch_max_bytes: int
@@ -75,14 +71,10 @@ class BrokerSettings:
 
     log_dirs: tuple[str, ...]
     log_retention_check_interval_ms: int
-    log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
-    log_initial_task_delay_ms: int
-    log_dir_failure_timeout_ms: int
     num_recovery_threads_per_data_dir: int
     log_cleaner_enable: bool
-    log_cleaner_threads: int
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_io_max_bytes_per_second: float
@@ -95,9 +87,7 @@ class BrokerSettings:
     replica_fetch_backoff_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     replica_socket_timeout_ms: int
-    replica_socket_receive_buffer_bytes: int
     replica_selector_class: str | None
-    num_replica_fetchers: int
     leader_replication_throttled_rate: int
     follower_replication_throttled_rate: int
     replica_alter_log_dirs_io_max_bytes_per_second: int
@@ -106,10 +96,8 @@ class BrokerSettings:
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_size: int
-    group_coordinator_rebalance_protocols: tuple[str, ...]
     offset_metadata_max_bytes: int
     offsets_commit_timeout_ms: int
-    offsets_load_buffer_size: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
     offsets_topic_compression_codec: int

@@ -3,13 +3,34 @@
 import argparse
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from typing import Final
 
-from headrace.testing.simulation.cluster import DEFAULT_STEPS, Outcome, SimulationFailed, run_seed
+from headrace.testing.simulation.cluster import DEFAULT_STEPS, Outcome, tell_seed
+
+_SEEDS_AT_A_TIME: Final = 10
 
 
 def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def _played(seeds: range, *, steps: int, jobs: int) -> Iterator[Iterable[Outcome | str]]:
+    play = partial(tell_seed, steps=steps)
+    if jobs == 1:
+        yield map(play, seeds)
+        return
+    executor = ProcessPoolExecutor(jobs, get_context("spawn"))
+    try:
+        yield executor.map(play, seeds, chunksize=_SEEDS_AT_A_TIME)
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=1, help="where to begin (default 1)")
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="steps with faults, each")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--keep-going", action="store_true", help="play the rest after a failure")
     options = parser.parse_args(arguments)
     first = options.first if options.seed is None else options.seed
@@ -28,11 +50,13 @@ def main(arguments: list[str] | None = None) -> int:
     started = time.perf_counter()
     outcomes: list[Outcome] = []
     failures = 0
-    for seed in range(first, first + count):
-        try:
-            outcomes.append(run_seed(seed, options.steps))
-        except SimulationFailed as failure:
-            _say(str(failure))
+    seeds = range(first, first + count)
+    with _played(seeds, steps=options.steps, jobs=options.jobs) as played:
+        for outcome in played:
+            if isinstance(outcome, Outcome):
+                outcomes.append(outcome)
+                continue
+            _say(outcome)
             failures += 1
             if not options.keep_going:
                 break

@@ -35,17 +35,19 @@ from headrace.testing.memory_store import MemoryTree
 from headrace.testing.simulation.controller import SimulatedController
 from headrace.testing.simulation.errands import Errand, Fail, Pause, Resume
 from headrace.testing.simulation.follower import SimulatedFollowers
-from headrace.testing.simulation.housekeeping import keep_house, note_high_watermarks
+from headrace.testing.simulation.housekeeping import (
+    keep_house,
+    note_high_watermarks,
+    sync_births,
+)
 from headrace.testing.simulation.plan import Plan
 from headrace.testing.simulation.session import SimulatedSession
 from headrace.testing.virtual_clock import Action, Timer, VirtualClock
 from headrace.testing.virtual_network import Reply, VirtualNetwork
 
-STORE: Final = 0  # the store's place in the network; brokers are numbered from 1
 LOG_DIR: Final = "/d"
-_PING_MS: Final = 50
 _RETRY_MS: Final = 60
-_ISR_CHECK_MS: Final = 60
+_ISR_CHECK_MS: Final = 100
 _HOUSEKEEPING_MS: Final = 250
 _CALL_TIMEOUT_MS: Final = 250
 
@@ -70,7 +72,7 @@ class Surroundings(Protocol):
     seen_sessions: dict[int, int]
 
     def touched(self, broker: "SimulatedBroker") -> None: ...
-    def lost_logs(self, broker: "SimulatedBroker") -> None: ...
+    def died(self, broker: "SimulatedBroker", *, has_lost: bool) -> None: ...
 
 
 class SimulatedBroker:
@@ -144,6 +146,7 @@ class SimulatedBroker:
         self.controller = SimulatedController(parts, self.now_ms, self.deliver, self._apply)
         self.session.start(self.log_dirs.previous_run)
         self.every(_HOUSEKEEPING_MS, self._keep_house)
+        self.every(_HOUSEKEEPING_MS, lambda: sync_births(self.log_dirs))
         around.touched(self)
 
     def die(self, *, loses_power: bool = False, loses_disk: bool = False) -> None:
@@ -156,8 +159,8 @@ class SimulatedBroker:
         else:
             for directory in self.log_dirs.online:
                 directory.release()  # the operating system lets go of a dead process's lock
-        if loses_disk or (loses_power and not self.around.plan.syncs_every_append):
-            self.around.lost_logs(self)
+        has_lost = loses_disk or (loses_power and not self.around.plan.syncs_every_append)
+        self.around.died(self, has_lost=has_lost)
 
     def shut_down(self) -> None:
         """Hand over what can be handed over, then stop in an orderly way."""

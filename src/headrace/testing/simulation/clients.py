@@ -14,7 +14,8 @@ from headrace.log.append_result import Refused
 from headrace.records.batch_builder import PLAIN, BatchOptions, build_batch, records_at
 from headrace.testing.simulation.broker import Condition, SimulatedBroker
 from headrace.testing.simulation.follower import fetched
-from headrace.testing.simulation.invariants import Invariants, Violation
+from headrace.testing.simulation.invariants import Invariants
+from headrace.testing.simulation.truth import Violation
 from headrace.testing.virtual_clock import VirtualClock
 from headrace.testing.virtual_network import Reply, VirtualNetwork
 from headrace.wire.error_code import ErrorCode

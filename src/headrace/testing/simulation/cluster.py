@@ -12,14 +12,14 @@ from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.coordination.nodes import ROOTS, BrokerNode, ControllerEpochNode
 from headrace.coordination.store import Create, Node
 from headrace.ids import TopicPartition
-from headrace.records.batch_view import read_header
 from headrace.replication.partition import Partition
 from headrace.testing.memory_store import MemoryTree
 from headrace.testing.simulation.broker import Condition, SimulatedBroker
 from headrace.testing.simulation.clients import Kind, SimulatedConsumer, SimulatedProducer
 from headrace.testing.simulation.faults import Nemesis, partitions_of
-from headrace.testing.simulation.invariants import Invariants, Violation
+from headrace.testing.simulation.invariants import Invariants
 from headrace.testing.simulation.plan import Plan, draw_plan
+from headrace.testing.simulation.truth import AFTER_EPOCH, Violation
 from headrace.testing.virtual_clock import VirtualClock
 from headrace.testing.virtual_network import VirtualNetwork
 
@@ -107,9 +107,12 @@ class Cluster:
             f"high watermark {partition.high_watermark}"
         )
 
-    def lost_logs(self, broker: SimulatedBroker) -> None:
-        """A broker's disk forgot something: perhaps only what had never been acknowledged to anybody."""
-        self.invariants.on_lost(broker.broker_id, self.tree.last_txn)
+    def died(self, broker: SimulatedBroker, *, has_lost: bool) -> None:
+        """A broker died, perhaps with something on its disk, if only what had never been acknowledged to anybody."""
+        if broker.epoch != -1:
+            self.invariants.on_died(broker.broker_id, self.tree.last_txn)
+        if has_lost:
+            self.invariants.on_lost(broker.broker_id, self.tree.last_txn)
 
     # ---- a run
 
@@ -158,7 +161,7 @@ class Cluster:
             if now_ms - seen_ms > timeout_ms:
                 del self.seen_sessions[session]
                 self.tree.end_session(session)
-        self.clock.after(50, self._expire_sessions)
+        self.clock.after(100, self._expire_sessions)
 
     def suffer(self) -> None:
         """Produce and consume while things go wrong."""
@@ -220,21 +223,13 @@ class Cluster:
         """At the end: exactly once, in order, and the same bytes everywhere."""
         self.invariants.look_again()
         for where, truth in self.invariants.truths.items():
-            contents: dict[bytes, int] = {}
-            sequences: dict[int, int] = {}
-            for number, batch in enumerate(truth.committed.values()):
-                header = read_header(batch.data)
-                contents[batch.data[16:]] = number
-                if header.producer_id >= 0:
-                    expected = sequences.get(header.producer_id, 0)
-                    if header.base_sequence != expected:
-                        raise Violation(
-                            f"exactly once: {where} at {batch.base_offset}: producer "
-                            f"{header.producer_id} wrote {header.base_sequence}, not {expected}"
-                        )
-                    sequences[header.producer_id] = expected + header.record_count
+            truth.check_sequences()
+            contents = {
+                batch.data[AFTER_EPOCH:]: number
+                for number, batch in enumerate(truth.committed.values())
+            }
             for producer in self.producers:
-                places = [contents.get(batch[16:], -1) for batch in producer.acked[where]]
+                places = [contents.get(batch[AFTER_EPOCH:], -1) for batch in producer.acked[where]]
                 if -1 in places:
                     raise Violation(f"acknowledged, lost: {where}: {places}")
                 if producer.kind is Kind.IDEMPOTENT and places != sorted(set(places)):
@@ -244,6 +239,14 @@ class Cluster:
 def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
     """Play a seed to its end. Raises SimulationFailed."""
     return run_plan(draw_plan(seed, steps))
+
+
+def tell_seed(seed: int, *, steps: int) -> Outcome | str:
+    """Play a seed to its end: what came of it, or the story of its failure."""
+    try:
+        return run_seed(seed, steps)
+    except SimulationFailed as failure:
+        return str(failure)
 
 
 def run_plan(plan: Plan) -> Outcome:

@@ -97,6 +97,7 @@ class SimulatedController:
         store, broker_id = self._parts.store, self._parts.broker_id
         mandate = await seat.take(store, broker_id, self._clock())
         if mandate is None:
+            await self._wait_until_free()
             return
         term = Term(self._parts, mandate, self._publish)
         cancels = [
@@ -119,6 +120,18 @@ class SimulatedController:
         finally:
             for cancel in cancels:
                 cancel()
+
+    async def _wait_until_free(self) -> None:
+        """As `seat.wait_until_free`."""
+        store = self._parts.store
+        cancel = await store.watch_node(ControllerNode.PATH, self._signal)
+        try:
+            while await seat.holder(store) != -1:
+                if not self._work:
+                    await Pause(self._arm)
+                self._work.clear()
+        finally:
+            cancel()
 
     def _arm(self, resume: Resume, fail: Fail) -> None:
         self._wake = resume

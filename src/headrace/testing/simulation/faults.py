@@ -205,8 +205,9 @@ class Nemesis:
             tree.write([Delete(ControllerNode.PATH)], 0)
 
     def _lag(self, broker: SimulatedBroker) -> None:
-        outage_ms = self._around.chance.randrange(self._around.plan.outage_ms)
-        broker.lags_until_ms = self._around.clock.now_ms + outage_ms
+        """Long enough, mostly, to fall out of the ISR."""
+        lag_ms = self._around.chance.randrange(3 * self._around.plan.replica_lag_ms)
+        broker.lags_until_ms = self._around.clock.now_ms + lag_ms
 
     def _jump(self, broker: SimulatedBroker) -> None:
         broker.skew_ms = self._around.chance.randrange(-_MAX_CLOCK_JUMP_MS, _MAX_CLOCK_JUMP_MS)
@@ -235,8 +236,7 @@ class Nemesis:
         if partition is not None and partition.is_leader:
             low, high = partition.log.log_start_offset, partition.high_watermark
             offset = self._around.chance.randint(low, high)
-            truth = self._around.invariants.truths[where]
-            truth.deleted_to = max(truth.deleted_to, offset)
+            self._around.invariants.truths[where].delete_to(offset)
             partition.delete_records(offset)
 
     @staticmethod

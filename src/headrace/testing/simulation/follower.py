@@ -8,11 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headrace.errors import DiskFailed
+from headrace.errors import DiskFailed, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
 from headrace.replication.following import Taken, counts, question, take, take_start
-from headrace.replication.partition import FollowerFetch, Partition, PartitionRead
+from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.virtual_network import Reply
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
@@ -82,7 +83,10 @@ class SimulatedFollowers:
                 continue
             for partition, answer in zip(asked, answers, strict=True):
                 if partition in followed and counts(partition, epochs[partition]):
-                    await self._take(leader_id, partition, answer)
+                    try:
+                        await self._take(leader_id, partition, answer)
+                    except LogClosed:
+                        self.leave(partition)  # this broker has been relieved of it meanwhile
 
     async def _take(self, leader_id: int, partition: Partition, answer: PartitionData) -> None:
         broker = self._broker

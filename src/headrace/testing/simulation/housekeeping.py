@@ -1,9 +1,20 @@
 """What a simulated broker does by itself, again and again: as `broker.housekeeping` does, but at once."""
 
+from typing import Final
+
 from headrace.log.disk import Disk
 from headrace.log.log_dirs import LogDirs
 from headrace.log.retention import delete_old_segments
 from headrace.replication.partition_table import PartitionTable
+
+_BIRTHS_AT_ONCE: Final = 100
+
+
+def sync_births(log_dirs: LogDirs) -> None:
+    """Make the identity of new logs durable."""
+    for directory, births in list(log_dirs.births(_BIRTHS_AT_ONCE)):
+        births.run()
+        log_dirs.born(directory, births)
 
 
 def keep_house(log_dirs: LogDirs, partitions: PartitionTable, disk: Disk, now_ms: int) -> None:

@@ -58,14 +58,16 @@ def draw_plan(seed: int, steps: int) -> Plan:
     weather = NetworkWeather(
         delay_ms=chance.choice((3, 10, 40)),
         drop=chance.choice((0.0, 0.0, 0.01, 0.05)),
-        duplicate=chance.choice((0.0, 0.0, 0.02, 0.1)),
+        duplicate=chance.choice((0.0, 0.02, 0.2)),
         slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
     kinds = list(Fault)
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
-    faults = tuple(chance.sample(kinds, chance.randint(1, 6)))
+    faults = chance.sample(kinds, chance.randint(1, 6))
+    if chance.random() < 0.3 and Fault.LAG not in faults:
+        faults.append(Fault.LAG)  # an ISR that shrinks and grows is fertile ground for the others
     return Plan(
         seed=seed,
         steps=steps,
@@ -75,9 +77,9 @@ def draw_plan(seed: int, steps: int) -> Plan:
         min_insync_replicas=chance.choice((1, 2, 2)),
         syncs_every_append=chance.random() < 0.25,
         segment_bytes=chance.choice((400, 2_000, 100_000)),
-        faults=faults,
+        faults=tuple(faults),
         fault_interval_ms=chance.choice((40, 100, 300)),
         outage_ms=chance.choice((100, 500, 1_500)),
         weather=weather,
-        replica_lag_ms=chance.choice((200, 400, 1_500)),
+        replica_lag_ms=chance.choice((150, 300, 1_000)),
     )

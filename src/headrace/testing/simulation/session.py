@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.testing.simulation.broker import SimulatedBroker
 
 STORE: Final = 0  # the store's place in the network; brokers are numbered from 1
-_PING_MS: Final = 50
+_PING_MS: Final = 100
 _RETRY_MS: Final = 40
 
 

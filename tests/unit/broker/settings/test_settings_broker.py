@@ -1,7 +1,10 @@
+import re
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
+import headrace
 from headrace.broker.settings import definitions
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.definitions.value_type import ValueType
@@ -23,6 +26,8 @@ READ_IN_ANOTHER_SHAPE = {
     "advertised.host.name",
     "advertised.port",
 }
+# Attributes from which `BrokerSettings` makes what others read.
+USED_AT_HOME = {"queued_max_request_bytes"}
 
 
 def from_properties(**properties: str) -> BrokerSettings:
@@ -211,3 +216,15 @@ def test_honoured_is_what_is_read() -> None:
     known = {**definitions.FORMER, **definitions.BROKER}
     honoured = {name for name, row in known.items() if row.effect}
     assert honoured == (attributes & known.keys()) | through_topics | READ_IN_ANOTHER_SHAPE
+
+
+def test_every_setting_that_is_read_is_used() -> None:
+    """Or the page of settings would promise what nothing keeps."""
+    package = Path(headrace.__file__).parent
+    sources = "".join(
+        path.read_text()
+        for path in package.rglob("*.py")
+        if path.parts[-2:] != ("settings", "broker_settings.py")
+    )
+    used = set(re.findall(r"\.(\w+)", sources))
+    assert {name for name in get_type_hints(BrokerSettings) if name not in used} == USED_AT_HOME

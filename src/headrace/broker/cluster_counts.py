@@ -1,0 +1,62 @@
+"""Counts what happens to the cluster as this broker hears of it: ISR changes, unclean elections, its session (pure).
+
+Plain numbers since the start, read when somebody asks. Each fact is counted by one broker: a change of the ISR by the
+partition's leader, an election by the controller.
+"""
+
+from headrace.controller.changes import ChangeBatch, PartitionChanged
+from headrace.controller.cluster_state import ClusterState
+from headrace.controller.values import Partition
+from headrace.coordination.store import SessionState
+
+
+class ClusterCounts:
+    """See the module's text."""
+
+    __slots__ = (
+        "isr_expands",
+        "isr_shrinks",
+        "session_connects",
+        "session_disconnects",
+        "session_expires",
+        "unclean_elections",
+    )
+
+    def __init__(self) -> None:
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+        self.unclean_elections = 0
+        self.session_disconnects = 0
+        self.session_expires = 0
+        self.session_connects = 0
+
+    def note_changes(self, broker_id: int, known: ClusterState, batch: ChangeBatch) -> None:
+        """Compare what is published with what is `known`, before it is taken in."""
+        if batch.is_snapshot:
+            return  # what it tells may have happened long ago, and under another leader
+        for change in batch.changes:
+            if type(change) is PartitionChanged and change.topic in known.topics:
+                partitions = known.topics[change.topic].partitions
+                if change.index < len(partitions):
+                    self._note_change(broker_id, known, partitions[change.index], change.partition)
+
+    def _note_change(
+        self, broker_id: int, known: ClusterState, before: Partition, after: Partition
+    ) -> None:
+        if after.leader == before.leader == broker_id:
+            self.isr_shrinks += bool(set(before.isr) - set(after.isr))
+            self.isr_expands += bool(set(after.isr) - set(before.isr))
+        if after.leader not in (-1, before.leader) and known.controller_id == broker_id:
+            self.unclean_elections += after.leader not in (*before.isr, *before.elr)
+
+    def note_session(self, state: SessionState) -> None:
+        """The session with the coordination store has changed."""
+        match state:
+            case SessionState.CONNECTED:
+                self.session_connects += 1
+            case SessionState.SUSPENDED:
+                self.session_disconnects += 1
+            case SessionState.LOST:
+                self.session_expires += 1
+            case SessionState.OVERDUE:
+                pass

@@ -1,0 +1,45 @@
+"""Closes all logs of a directory: file by file if they are few, else by one sync of the whole volume.
+
+Rule of order: everything is written, then synced, and only then may the caller leave word that all is well.
+"""
+
+from headrace.errors import CorruptBatch
+from headrace.log.checkpoint import LEADER_EPOCH_FILE, read_epochs, write_epochs
+from headrace.log.disk import Disk
+from headrace.log.opening import FEW_LOGS, Births
+from headrace.log.partition_log import PartitionLog
+
+
+def close_logs(disk: Disk, births: Births, logs: list[PartitionLog], *, now_ms: int) -> None:
+    """Leave every log durable, so that opening it again reads nothing but names and a snapshot. Raises DiskFailed.
+
+    `births` has those of them that are unborn.
+    """
+    sync_volume = disk.volume_syncer(births.directory) if len(logs) > FEW_LOGS else None
+    if sync_volume is None:
+        births.run()
+        for log in logs:
+            log.close(now_ms)
+    else:
+        for log in logs:
+            put_down(log)
+        sync_volume()
+
+
+def put_down(log: PartitionLog) -> None:
+    """Write what only memory has, and close, without a sync; of a log that did not change nothing is written."""
+    log.segments.active.seal()
+    if log.log_end_offset not in log.snapshots.offsets:
+        log.snapshots.write(log.log_end_offset, log.producers)
+    path = f"{log.directory}/{LEADER_EPOCH_FILE}"
+    if not _has_epochs(log, path):
+        write_epochs(log.disk, path, log.leader_epochs.entries, durable=False)
+    log.recovery_point = log.log_end_offset
+    log.abandon()
+
+
+def _has_epochs(log: PartitionLog, path: str) -> bool:
+    try:
+        return tuple(read_epochs(log.disk, path)) == log.leader_epochs.entries
+    except CorruptBatch:
+        return False

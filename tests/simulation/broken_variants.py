@@ -1,0 +1,150 @@
+"""Deliberately broken variants of the core, each one rule short. A simulation that does not catch them proves nothing.
+
+Each is a patch of one small decision; what it breaks is said in its own words and in those of the KIP that introduced the rule.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headrace.broker.roles import Roles
+from headrace.controller import isr
+from headrace.controller.brokers import Registration
+from headrace.controller.isr import IsrProposal
+from headrace.controller.isr_proposals import IsrProposals
+from headrace.controller.values import Partition as PartitionState
+from headrace.log.append_result import Refused
+from headrace.replication.leader import LeaderState
+from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch, PartitionRead
+from headrace.replication.waiting import OffsetWaiters, OnCommitted
+from headrace.wire.error_code import ErrorCode
+
+Variant = Callable[[pytest.MonkeyPatch], None]
+
+
+def truncates_by_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """Before KIP-101: a follower cuts its log to its high watermark, which lags behind its leader's."""
+    become_follower = Partition.become_follower
+
+    def become_follower_and_cut(self: Partition, leader_id: int, leader_epoch: int) -> None:
+        become_follower(self, leader_id, leader_epoch)
+        self.truncate_as_follower(self.high_watermark, now_ms=0)
+
+    patch.setattr(Partition, "become_follower", become_follower_and_cut)
+
+
+def counts_fetches_of_older_epochs(patch: pytest.MonkeyPatch) -> None:
+    """The first try of KIP-320: a leader believes whoever fetches, in whatever epoch, before it looks at the epochs."""
+    read_as_leader = Partition.read_as_leader
+
+    def count_and_read(
+        self: Partition, follower: FollowerFetch, max_bytes: int, **rest: Any
+    ) -> PartitionRead | Refused:
+        leader = self.leader
+        if leader is not None:
+            moved = leader.on_follower_fetch(
+                follower.replica_id,
+                follower.fetch_offset,
+                broker_epoch=follower.broker_epoch,
+                now_ms=rest["now_ms"],
+            )
+            self._settle(moved=moved)
+        return read_as_leader(self, follower, max_bytes, **rest)
+
+    patch.setattr(Partition, "read_as_leader", count_and_read)
+
+
+def ignores_the_partition_epoch(patch: pytest.MonkeyPatch) -> None:
+    """Before KIP-497: the controller takes an ISR that was proposed for another state than the present one."""
+
+    def fence(partition: PartitionState, proposal: IsrProposal, broker_id: int) -> ErrorCode | None:
+        if proposal.leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return None if partition.leader == broker_id else ErrorCode.INVALID_REQUEST
+
+    patch.setattr(isr, "_fence", fence)
+
+
+def acknowledges_before_the_isr_has_it(patch: pytest.MonkeyPatch) -> None:
+    """acks=all is answered like acks=1."""
+
+    def add(self: OffsetWaiters, offset: int, waiter: OnCommitted) -> None:
+        waiter(True)
+
+    patch.setattr(OffsetWaiters, "add", add)
+
+
+def counts_only_the_old_isr(patch: pytest.MonkeyPatch) -> None:
+    """Not the maximal ISR: who is about to join does not count while the controller is asked."""
+    advance = LeaderState.advance
+
+    def advance_by_isr(self: LeaderState) -> bool:
+        proposed, self.proposed_isr = self.proposed_isr, None
+        try:
+            return advance(self)
+        finally:
+            self.proposed_isr = proposed
+
+    patch.setattr(LeaderState, "advance", advance_by_isr)
+
+
+def commits_what_the_leader_has(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark is the leader's own end."""
+
+    def advance(self: LeaderState) -> bool:
+        moved = self._end_offset > self.high_watermark
+        self.high_watermark = self._end_offset
+        return moved
+
+    patch.setattr(LeaderState, "advance", advance)
+
+
+def lets_everybody_join(patch: pytest.MonkeyPatch) -> None:
+    """A follower need not have caught up before it is in sync."""
+    patch.setattr(LeaderState, "_may_join", lambda self, replica: True)
+
+
+def leads_again_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-10527: a picture from before the restart makes a broker lead on in its old epoch."""
+    patch.setattr(Roles, "is_registered", True)
+
+
+def trusts_whoever_comes_back(patch: pytest.MonkeyPatch) -> None:
+    """Before KIP-966: a broker whose machine lost power is as eligible as before."""
+
+    def follows_cleanly(self: Registration, seen_epoch: int | None) -> bool:
+        return True
+
+    patch.setattr(Registration, "follows_cleanly", follows_cleanly)
+
+
+def forgets_what_it_proposed(patch: pytest.MonkeyPatch) -> None:
+    """A proposal without an answer is withdrawn, although the controller may have taken it or may take it yet."""
+    due = IsrProposals.due
+
+    def due_anew(self: IsrProposals, partitions: Any, **rest: Any) -> Any:
+        found = due(self, partitions, **rest)
+        for partition in found:
+            leader = partition.leader
+            assert leader is not None
+            leader.withdraw()
+        return found
+
+    patch.setattr(IsrProposals, "due", due_anew)
+
+
+# Each with a seed that catches it.
+VARIANTS: dict[Variant, int] = {
+    truncates_by_high_watermark: 18,
+    counts_fetches_of_older_epochs: 51,
+    ignores_the_partition_epoch: 100,
+    acknowledges_before_the_isr_has_it: 2,
+    counts_only_the_old_isr: 5,
+    commits_what_the_leader_has: 2,
+    lets_everybody_join: 5,
+    leads_again_after_a_restart: 12,
+    trusts_whoever_comes_back: 104,
+    forgets_what_it_proposed: 5,
+}
