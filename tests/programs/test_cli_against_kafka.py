@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from headrace.records.batch_builder import build_batch
+from headrace.records.batch_reader import Record
 from tests.programs.conftest import Headrace, Unique, command, run_command
 from tests.support import kafka_tools
 from tests.support.broker import Broker
 from tests.support.kafka_tools import Output
+from tests.unit.cli import internal_record_samples
+from tests.unit.cli.internal_record_samples import Sample
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka_log_dir"
 
@@ -202,3 +206,21 @@ def test_files(broker: Broker, orders: str) -> None:
     theirs = kafka_tools.run("dump-log", "--files", files, "--print-data-log", succeed=False)
     ours = run_command(command("dump-log", "--files", files, "--print-data-log"))
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("option", "samples"),
+    [
+        ("--offsets-decoder", internal_record_samples.OFFSETS),
+        ("--transaction-log-decoder", internal_record_samples.TRANSACTIONS),
+    ],
+)
+def test_records_of_internal_topics(tmp_path: Path, option: str, samples: list[Sample]) -> None:
+    records = [
+        Record(offset=offset, timestamp=1000, key=key, value=value, headers=())
+        for offset, (key, value) in enumerate(samples)
+    ]
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(build_batch(records))
+    theirs = kafka_tools.run("dump-log", "--files", str(path), option)
+    assert run_command(command("dump-log", "--files", str(path), option)) == theirs

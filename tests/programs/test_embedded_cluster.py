@@ -1,5 +1,6 @@
 """The cluster of the pytest plugin: three real brokers in this process, killed and restarted, seen through real clients."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -53,6 +54,17 @@ def consume(cluster: EmbeddedCluster, topic: str, count: int, **settings: str) -
     finally:
         consumer.close()
     return sorted(values)
+
+
+def test_a_partition_does_not_wait_until_a_leader_has_news_of_the_others() -> None:
+    settings = {"replica.fetch.wait.max.ms": "20000", "replica.lag.time.max.ms": "60000"}
+    with EmbeddedCluster(settings) as cluster:
+        for number in range(4):
+            topic = f"quiet-{number}"
+            cluster.create_topic(topic, partitions=3)
+            began_s = time.monotonic()
+            produce(cluster, topic, *numbered(0, 9))
+            assert time.monotonic() - began_s < 10
 
 
 def numbered(first: int, end: int) -> list[str]:

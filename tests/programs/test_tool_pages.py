@@ -21,6 +21,7 @@ ORDER = (
         "get-offsets",
     ),
     *("delete-records", "log-dirs", "broker-api-versions", "cluster", "perf-tests", "verifiable"),
+    *("reassign-partitions", "leader-election", "storage", "completion"),
 )
 FENCED = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

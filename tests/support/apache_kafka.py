@@ -56,6 +56,10 @@ class ApacheKafka:
         }
 
     @property
+    def ports(self) -> Mapping[int, int]:
+        return {1: self.port}
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

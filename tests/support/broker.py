@@ -14,17 +14,14 @@ FAST_TEST_PROPERTIES: Mapping[str, str] = {
 }
 
 
-class Broker(Protocol):
-    """One broker process that listens on 127.0.0.1 and keeps its data across restarts."""
+class BrokerUnderTest(Protocol):
+    """One broker or a whole cluster of them that listens on 127.0.0.1 and keeps its data across restarts."""
 
     @property
     def name(self) -> str: ...
     @property
-    def port(self) -> int: ...
-    @property
-    def data_dir(self) -> Path: ...
-    @property
-    def pid(self) -> int: ...
+    def ports(self) -> Mapping[int, int]:
+        """Where each broker listens, by its id."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -32,9 +29,20 @@ class Broker(Protocol):
     def log_tail(self) -> str: ...
 
 
-def bootstrap(broker: Broker) -> str:
-    """The address that clients are given."""
-    return f"127.0.0.1:{broker.port}"
+class Broker(BrokerUnderTest, Protocol):
+    """One broker process."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def data_dir(self) -> Path: ...
+    @property
+    def pid(self) -> int: ...
+
+
+def bootstrap(broker: BrokerUnderTest) -> str:
+    """The addresses that clients are given."""
+    return ",".join(f"127.0.0.1:{port}" for port in broker.ports.values())
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:

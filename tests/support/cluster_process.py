@@ -28,8 +28,8 @@ from headrace.wire.messages.metadata import (
 from tests.support.broker import FAST_TEST_PROPERTIES, write_properties
 from tests.support.server_process import ServerFailed, ServerProcess, free_port, serves_kafka
 
-TICK_MS = 250  # sessions last 2 to 20 ticks
 SESSION_TIMEOUT_MS = 2_500
+_TICKS_A_SESSION = 18  # as with the defaults: 18 s, and a second
 READY_S = 40
 STOP_S = 30
 
@@ -53,16 +53,16 @@ class ZooKeeperProcess:
         self._directory = directory
         self._process = ServerProcess(directory / "zookeeper.log")
 
-    def configure(self, ensemble: Iterable["ZooKeeperProcess"]) -> None:
+    def configure(self, ensemble: Iterable["ZooKeeperProcess"], tick_time_ms: int) -> None:
         """Write down who else there is."""
         data = self._directory / "data"
         text = zookeeper_server.default_properties(
-            data, port=self.port, address="127.0.0.1", tick_time_ms=TICK_MS
+            data, port=self.port, address="127.0.0.1", tick_time_ms=tick_time_ms
         )
         peers = list(ensemble)
         if len(peers) > 1:
             (data / "myid").write_text(f"{self.my_id}\n")
-            text += "initLimit=40\nsyncLimit=20\n"
+            text += "initLimit=80\nsyncLimit=40\n"
             for peer in peers:
                 text += (
                     f"server.{peer.my_id}=127.0.0.1:{peer.peer_port}:{peer.election_port}"
@@ -109,12 +109,13 @@ class ClusterBroker:
         self._properties_path = directory / "server.properties"
         self._process = ServerProcess(directory / "broker.log")
         self._is_paused = False
-        own = {
+        self._properties = {
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": str(self.data_dir),
+            **properties,
         }
-        write_properties(self._properties_path, {**own, **properties})
+        write_properties(self._properties_path, self._properties)
 
     @property
     def pid(self) -> int:
@@ -158,6 +159,18 @@ class ClusterBroker:
         self._process.resume()
         self._is_paused = False
 
+    def log_of(self, name: str) -> Path:
+        """The directory of a partition's log, on whichever disk it is."""
+        for path in map(Path, self._properties["log.dirs"].split(",")):
+            if (path / name).exists():
+                return path / name
+        raise FileNotFoundError(f"broker {self.broker_id} has no {name}")
+
+    def add_log_dir(self, path: Path) -> None:
+        """One more disk, from the next start on."""
+        self._properties["log.dirs"] += f",{path}"
+        write_properties(self._properties_path, self._properties)
+
     def wipe(self) -> None:
         """Empty its disk; it must not be running."""
         assert not self.is_running, "a running broker's disk is not wiped"
@@ -177,6 +190,7 @@ class ClusterProcess:
         brokers: int = 3,
         zookeepers: int = 1,
         chroot: str = "",
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         self.zookeepers = [
@@ -184,12 +198,12 @@ class ClusterProcess:
             for number in range(1, zookeepers + 1)
         ]
         for zookeeper in self.zookeepers:
-            zookeeper.configure(self.zookeepers)
+            zookeeper.configure(self.zookeepers, session_timeout_ms // _TICKS_A_SESSION)
         addresses = ",".join(f"127.0.0.1:{zookeeper.port}" for zookeeper in self.zookeepers)
         common = {
             **FAST_TEST_PROPERTIES,
             "zookeeper.connect": addresses + chroot,
-            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+            "zookeeper.session.timeout.ms": str(session_timeout_ms),
             "default.replication.factor": str(min(3, brokers)),
             "offsets.topic.replication.factor": str(min(3, brokers)),
             "min.insync.replicas": str(min(2, brokers)),
@@ -313,7 +327,7 @@ class ClusterProcess:
 
     def partitions(self, topic: str) -> dict[int, PartitionView]:
         """Each partition as clients are told of it; nothing while the topic is not known."""
-        return _views(self.metadata(topic))
+        return {index: view for (_, index), view in _views(self.metadata(topic)).items()}
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The broker that leads a partition; waits for there to be one."""
@@ -349,8 +363,8 @@ class ClusterProcess:
             lambda: len(self.metadata().brokers) == len(self.brokers), "all brokers are registered"
         )
 
-    def has_full_isr(self, topic: str) -> bool:
-        """Whether all brokers agree that every partition has a leader and all its replicas in sync."""
+    def has_full_isr(self, topic: str | None) -> bool:
+        """Whether all brokers agree that every partition (of all topics) has a leader and all its replicas in sync."""
         answers = list(self._metadata_of_each(topic))
         pictures = [{} if answer is None else _views(answer) for answer in answers]
         return all(
@@ -363,9 +377,9 @@ class ClusterProcess:
             for picture in pictures
         )
 
-    def wait_for_full_isr(self, topic: str, timeout_s: float = 40) -> None:
+    def wait_for_full_isr(self, topic: str | None, timeout_s: float = 40) -> None:
         self.wait_for(
-            lambda: self.has_full_isr(topic), f"all replicas of {topic} in sync", timeout_s
+            lambda: self.has_full_isr(topic), f"all replicas of {topic or 'all'} in sync", timeout_s
         )
 
     def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = 40) -> None:
@@ -377,15 +391,15 @@ class ClusterProcess:
             time.sleep(0.05)
 
 
-def _views(answer: MetadataResponse) -> dict[int, PartitionView]:
-    (topic,) = answer.topics
+def _views(answer: MetadataResponse) -> dict[tuple[str | None, int], PartitionView]:
     return {
-        partition.partition_index: PartitionView(
+        (topic.name, partition.partition_index): PartitionView(
             partition.leader_id,
             partition.leader_epoch,
             tuple(partition.replica_nodes),
             tuple(sorted(partition.isr_nodes)),
         )
+        for topic in answer.topics
         for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
     }
 

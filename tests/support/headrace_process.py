@@ -35,6 +35,10 @@ class HeadraceProcess:
         )
 
     @property
+    def ports(self) -> Mapping[int, int]:
+        return {1: self.port}
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 

@@ -19,10 +19,10 @@ FIRST_OF_OUR_OWN = 1000  # what Headrace's brokers ask each other
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("broker-api-versions", "Print the API versions that brokers offer.")
     add_connection_options(parser)
     add_output_option(parser)

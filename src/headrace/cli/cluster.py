@@ -17,10 +17,10 @@ COMMANDS = ("cluster-id", "list-endpoints", "unregister")
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser(
         "cluster", "Print a cluster's id or endpoints, or forget a broker for good."
     )

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser(
         "configs",
         "Describe and alter configs of topics, brokers, groups, users, clients and addresses.",

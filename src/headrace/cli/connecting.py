@@ -109,7 +109,7 @@ def _seconds(settings: dict[str, str], name: str, otherwise: float) -> float:
 
 def read_properties(path: str) -> dict[str, str]:
     """What a Java properties file sets."""
-    from headrace.broker.settings.properties import parse_properties
+    from headrace.properties import parse_properties
 
     try:
         with open(path, encoding="utf-8") as file:

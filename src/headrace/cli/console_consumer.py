@@ -45,10 +45,10 @@ MOST_AT_ONCE = 500
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("console-consumer", "Print the records of a topic.")
     parser.value("topic", "the topic to read")
     parser.value("include", "topics to read, as a regular expression", metavar="REGEX")

@@ -19,6 +19,7 @@ from headrace.cli.command_line import (
 )
 from headrace.cli.connecting import add_connection_options, check_reachable, read_properties
 from headrace.cli.line_reader import Line, LineReader
+from headrace.cli.stopping import interruptible
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -29,10 +30,10 @@ LAST_FLUSH_S = 5.0
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("console-producer", "Write lines from stdin to a topic.")
     parser.value("topic", "the topic to write to (required)")
     add_connection_options(parser, old_names=("broker-list",))
@@ -153,23 +154,20 @@ def _produce(options: argparse.Namespace, reader: LineReader, settings: dict[str
     producer = make_producer(settings)
     deliveries = _Deliveries()
     prompts = sys.stdin.isatty() and sys.stdout.isatty()
-    try:
-        while True:
-            if prompts:
-                print(">", end="", flush=True)
-            line = sys.stdin.buffer.readline()
-            if not line:
-                break
-            _send(
-                producer,
-                options.topic,
-                reader.read(line.rstrip(b"\n").removesuffix(b"\r")),
-                deliveries,
-            )
-            if options.sync:
-                producer.flush()
-    finally:
-        _finish(producer)
+    with interruptible():
+        try:
+            while True:
+                if prompts:
+                    print(">", end="", flush=True)
+                line = sys.stdin.buffer.readline()
+                if not line:
+                    break
+                text = line.rstrip(b"\n").removesuffix(b"\r")
+                _send(producer, options.topic, reader.read(text), deliveries)
+                if options.sync:
+                    producer.flush()
+        finally:
+            _finish(producer)
     if prompts:
         print()
     if deliveries.failed:

@@ -64,10 +64,10 @@ NOT_EXECUTED = (
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser(
         "consumer-groups",
         "List, describe and delete consumer groups, reset and delete their offsets.",

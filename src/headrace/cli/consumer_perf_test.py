@@ -19,6 +19,7 @@ from headrace.cli.command_line import (
     run_tool,
 )
 from headrace.cli.connecting import add_connection_options, check_reachable, read_properties
+from headrace.cli.progress import Progress
 from headrace.cli.stopping import StopRequest, stop_signals
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ _DATE_LETTERS = {
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("consumer-perf-test", "Measure how fast records are read.")
     add_connection_options(parser, old_names=("broker-list",))
     parser.value("topic", "the topic to read")
@@ -148,10 +149,9 @@ def _measure(consumer: Consumer, options: argparse.Namespace, stop: StopRequest)
     score = _Score(started_s)
     topics = [options.topic] if options.topic else [f"^({options.include})$"]
     consumer.subscribe(topics, on_assign=score.assigned, on_revoke=score.revoked)
-    if options.show_detailed_stats:
-        _read(consumer, options, stop, score, rows)
-    else:
-        _read(consumer, options, stop, score, None)
+    with Progress("reading", options.num_records, unit="records") as progress:
+        _read(consumer, options, stop, score, rows, progress)
+    if not options.show_detailed_stats:
         elapsed_s = time.monotonic() - started_s
         numbers = rows.numbers(score.records, score.bytes, elapsed_s, score.joining_s)
         ended = datetime.now().astimezone()
@@ -163,7 +163,8 @@ def _read(
     options: argparse.Namespace,
     stop: StopRequest,
     score: _Score,
-    rows: Rows | None,
+    rows: Rows,
+    progress: Progress,
 ) -> None:
     last_s = reported_s = time.monotonic()
     before = (0, 0, 0.0)
@@ -177,13 +178,17 @@ def _read(
                 score.records += 1
                 score.bytes += len(message) + len(message.key() or b"")
                 last_s = now_s
-        if rows is not None and now_s - reported_s >= options.reporting_interval / 1000:
+        progress.update(score.records)
+        is_due = now_s - reported_s >= options.reporting_interval / 1000
+        if options.show_detailed_stats and is_due:
+            progress.clear()
             numbers = rows.numbers(
                 score.records, score.bytes, now_s - reported_s, score.joining_s, before
             )
             print(f"{rows.moment(datetime.now().astimezone())}, 0, {numbers}", flush=True)
             reported_s, before = now_s, (score.records, score.bytes, score.joining_s)
         if now_s - last_s > options.timeout / 1000:
+            progress.clear()
             print(
                 "WARNING: Exiting before consuming the expected number of records: timeout"
                 f" ({options.timeout} ms) exceeded. You can use the --timeout option to increase the timeout."

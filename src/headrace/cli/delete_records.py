@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 from headrace.cli.command_line import OK, Failure, ToolParser, require_option, run_tool
 from headrace.cli.connecting import add_connection_options, open_admin
 from headrace.cli.output import add_output_option, print_json, wants_json
+from headrace.cli.progress import Progress
 
 if TYPE_CHECKING:
     from headrace.ids import TopicPartition
 
+AT_ONCE = 50  # partitions in one request
 EXAMPLE = '{"partitions": [{"topic": "orders", "partition": 0, "offset": 3}], "version": 1}'
 
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("delete-records", "Delete the records of partitions before an offset.")
     add_connection_options(parser)
     parser.value(
@@ -42,7 +44,13 @@ def _work(options: argparse.Namespace) -> int:
     with open_admin(options) as admin:
         if not wants_json(options):
             print("Executing records delete operation", flush=True)
-        results = delete_records(admin, before)
+        results: dict[TopicPartition, int | Refusal] = {}
+        partitions = sorted(before)
+        with Progress("deleting", len(partitions), unit="partitions") as progress:
+            for start in range(0, len(partitions), AT_ONCE):
+                some = partitions[start : start + AT_ONCE]
+                results |= delete_records(admin, {each: before[each] for each in some})
+                progress.update(len(results))
     if wants_json(options):
         print_json(
             [

@@ -8,11 +8,17 @@ from __future__ import annotations
 import argparse
 import os
 
-from headrace.cli.command_line import OK, Failure, ToolParser, require_option, run_tool, tell
+from headrace.cli.command_line import (
+    OK,
+    Failure,
+    ToolParser,
+    require_option,
+    run_tool,
+    tell,
+    was_given,
+)
 
-DECODERS = (
-    "offsets-decoder",
-    "transaction-log-decoder",
+LEFT_OUT = (
     "cluster-metadata-decoder",
     "share-group-state-decoder",
     "remote-log-metadata-decoder",
@@ -23,10 +29,10 @@ ALL_BYTES = 2**31 - 1
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("dump-log", "Print segment, index and snapshot files.")
     parser.value("files", "the files, separated by commas (required)", metavar="LIST")
     parser.flag("print-data-log", "print keys and values")
@@ -46,18 +52,20 @@ def _parser() -> ToolParser:
             const=STRING_DECODER,
             metavar="CLASS",
         )
-    parser.hidden(*DECODERS, action="store_true")
+    parser.flag("offsets-decoder", "read records of __consumer_offsets")
+    parser.flag("transaction-log-decoder", "read records of __transaction_state")
+    parser.hidden(*LEFT_OUT, action="store_true")
     return parser
 
 
 def _work(options: argparse.Namespace) -> int:
     require_option(options, "files")
-    for decoder in DECODERS:
-        if getattr(options, decoder.replace("-", "_")):
+    for decoder in LEFT_OUT:
+        if was_given(options, decoder):
             raise Failure(
-                f"--{decoder} is not available yet",
-                why="records of internal topics can only be printed as text or bytes",
-                hint="--print-data-log",
+                f"--{decoder} is not available",
+                why="Headrace has no such topic",
+                hint="--print-data-log prints keys and values as text or bytes",
             )
     from headrace.cli.index_dump import IndexDump
     from headrace.cli.segment_dump import SegmentDump

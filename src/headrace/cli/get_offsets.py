@@ -12,6 +12,7 @@ from headrace.cli.command_line import (
     OK,
     Failure,
     ToolParser,
+    nearest,
     require_option,
     run_tool,
     tell,
@@ -39,10 +40,10 @@ Choice = Callable[[str, int], bool]
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("get-offsets", "Print offsets of partitions as topic:partition:offset.")
     add_connection_options(parser, old_names=("broker-list",))
     parser.value("topic", "topics, as a regular expression")
@@ -73,6 +74,12 @@ def _work(options: argparse.Namespace) -> int:
         return FAILED
 
 
+def _near(admin: Admin, topic: str | None) -> str:
+    from headrace.client.admin.topics import list_topics
+
+    return nearest(topic, [each.name for each in list_topics(admin)]) if topic else ""
+
+
 def _print_offsets(options: argparse.Namespace) -> int:
     require_option(options, "bootstrap-server")
     timestamp = _timestamp(options.time)
@@ -91,7 +98,7 @@ def _print_offsets(options: argparse.Namespace) -> int:
         if not partitions:
             raise Failure(
                 "Could not match any topic-partitions with the specified filters",
-                hint="'headrace topics --list' shows what there is",
+                hint=_near(admin, options.topic) or "'headrace topics --list' shows what there is",
             )
         rows = []
         found = list_offsets(admin, partitions, timestamp)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("log-dirs", "Print what lies in the brokers' log directories.")
     parser.flag("describe", "describe the log directories")
     add_connection_options(parser)

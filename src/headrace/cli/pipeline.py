@@ -58,6 +58,15 @@ def run(arguments: list[str]) -> int:
     return run_tool(parser, arguments[1:], work)
 
 
+def add_servers_option(parser: ToolParser) -> None:
+    """The brokers: from the command line, else from the environment, else this machine's."""
+    parser.value(
+        "bootstrap-server",
+        "the brokers to connect to first (HEADRACE_BOOTSTRAP_SERVERS)",
+        default=os.environ.get("HEADRACE_BOOTSTRAP_SERVERS", DEFAULT_BROKER),
+    )
+
+
 def _add_state_option(parser: ToolParser) -> None:
     parser.value(
         "state-dir", "where pipelines keep checkpoints and logs (HEADRACE_STATE_DIR)", metavar="DIR"
@@ -67,11 +76,7 @@ def _add_state_option(parser: ToolParser) -> None:
 def _add_run_options(parser: ToolParser) -> None:
     parser.add_argument("file", help="the pipeline: a Python file")
     parser.value("name", "the pipeline's name (default: the file's)")
-    parser.value(
-        "bootstrap-server",
-        "the brokers to connect to first (HEADRACE_BOOTSTRAP_SERVERS)",
-        default=os.environ.get("HEADRACE_BOOTSTRAP_SERVERS", DEFAULT_BROKER),
-    )
+    add_servers_option(parser)
     parser.value("master", "Spark's master: local[*], spark://host:port, …", default="local[*]")
     parser.add_argument(
         "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark"
@@ -113,7 +118,7 @@ def _stop_options(parser: ToolParser) -> None:
 
 def _redrive_options(parser: ToolParser) -> None:
     parser.add_argument("topic", help="the topic with the dead letters")
-    parser.value("bootstrap-server", "the brokers to connect to first", default=DEFAULT_BROKER)
+    add_servers_option(parser)
     parser.value("max-attempts", "leave letters that were tried this often", type=int)
     parser.flag("dry-run", "only count them")
 

@@ -23,6 +23,7 @@ from headrace.cli.command_line import (
 )
 from headrace.cli.connecting import check_reachable, read_properties
 from headrace.cli.latency_stats import LatencyStats
+from headrace.cli.progress import Progress
 from headrace.cli.stopping import StopRequest, stop_signals
 from headrace.cli.throughput import Throttle
 
@@ -34,10 +35,10 @@ DEFAULT_TRANSACTION_MS = 3000
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("producer-perf-test", "Measure how fast records are written.")
     parser.value("bootstrap-server", "the brokers to connect to first", metavar="SERVERS")
     parser.hidden("broker-list", dest="bootstrap_server")
@@ -160,6 +161,7 @@ class _Test:
             self._transaction_s = (options.transaction_duration_ms or DEFAULT_TRANSACTION_MS) / 1000
         self._stats = LatencyStats(time.monotonic(), options.num_records)
         self._steady: LatencyStats | None = None
+        self._progress = Progress("writing", options.num_records)
         self.failed = 0
 
     def send_all(self, stop: StopRequest) -> None:
@@ -171,6 +173,7 @@ class _Test:
         throttle = Throttle(options.throughput, started_s)
         transaction_ends_s = self._begin_transaction(started_s)
         report_at_s = started_s + options.reporting_interval / 1000
+        self._progress = Progress("writing", options.num_records, unit="records")
         for number in range(options.num_records):
             if stop.is_made:
                 break
@@ -185,6 +188,7 @@ class _Test:
                 transaction_ends_s = self._begin_transaction(now_s)
             if now_s >= report_at_s:
                 report_at_s = self._report(now_s)
+            self._progress.update(self._stats.count)
             self._pause(throttle.wait_s(number + 1, now_s), stop)
         self._finish(report_at_s)
 
@@ -217,6 +221,7 @@ class _Test:
             self._steady.record(latency_ms, size)
 
     def _report(self, now_s: float) -> float:
+        self._progress.clear()
         print((self._steady or self._stats).report(now_s), flush=True)
         return now_s + float(self._options.reporting_interval) / 1000
 
@@ -230,8 +235,10 @@ class _Test:
         if self._transaction_s:
             self._producer.commit_transaction()
         while self._producer.flush(0.5):
+            self._progress.update(self._stats.count)
             if time.monotonic() >= report_at_s:
                 report_at_s = self._report(time.monotonic())
+        self._progress.clear()
         now_s = time.monotonic()
         print(self._stats.total(now_s))
         if self._steady is not None:

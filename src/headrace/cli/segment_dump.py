@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 
 from headrace.cli.command_line import Failure, tell
+from headrace.cli.internal_records import OFFSETS, TRANSACTIONS, Tables, show
 from headrace.errors import CorruptBatch
 from headrace.records.batch_reader import Record, iterate_records
 from headrace.records.batch_view import (
@@ -31,8 +32,16 @@ class SegmentDump:
     """Prints segments and remembers where offsets do not follow each other."""
 
     def __init__(self, options: argparse.Namespace) -> None:
+        self._tables: Tables | None = None
+        if options.offsets_decoder:
+            self._tables = OFFSETS
+        elif options.transaction_log_decoder:
+            self._tables = TRANSACTIONS
         self._prints_data = bool(
-            options.print_data_log or options.key_decoder_class or options.value_decoder_class
+            options.print_data_log
+            or self._tables
+            or options.key_decoder_class
+            or options.value_decoder_class
         )
         self._is_deep = options.deep_iteration or self._prints_data
         self._skips_metadata = options.skip_record_metadata
@@ -82,12 +91,19 @@ class SegmentDump:
         text = "" if self._skips_metadata else record_text(record, header)
         if not self._prints_data or header.is_control:
             return text
+        key, value = self._contents(record)
         text = text or "|"
-        if record.key is not None:
-            text += f" key: {self._decode_key(record.key)}"
-        if record.value is not None:
-            text += f" payload: {self._decode_value(record.value)}"
-        return text
+        text += "" if key is None else f" key: {key}"
+        return text if value is None else f"{text} payload: {value}"
+
+    def _contents(self, record: Record) -> tuple[str | None, str | None]:
+        if self._tables is not None:
+            key, value = show(self._tables, record.key, record.value, record.offset)
+            return key, value or None
+        return (
+            None if record.key is None else self._decode_key(record.key),
+            None if record.value is None else self._decode_value(record.value),
+        )
 
     def tell_gaps(self) -> None:
         for path, gaps in self._gaps.items():

@@ -1,11 +1,13 @@
 """`headrace server-start [FILE.properties] [--override name=value …]`: run a broker until it is told to stop."""
 
 import argparse
+import logging
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.cli.command_line import Failure, tell_failure
+from headrace.cli.start_failures import explained_start, few_files
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -14,34 +16,48 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     from headrace.broker.logs import configure
     from headrace.broker.settings.broker_settings import BrokerSettings
-    from headrace.broker.settings.properties import parse_overrides, parse_properties
+    from headrace.properties import parse_overrides, parse_properties
 
     try:
         properties = {}
         if options.file is not None:
             properties = parse_properties(Path(options.file).read_text(encoding="utf-8"))
         properties |= parse_overrides(options.override)
-        settings = BrokerSettings.from_properties(
-            properties, default_log_dir=default_data_directory()
-        )
+        directory = default_data_directory()
+        settings = BrokerSettings.from_properties(properties, default_log_dir=directory)
+        alone = settings.zookeeper_connect is not None and _is_cluster_of_its_own(settings)
+        if alone:
+            del properties["zookeeper.connect"]
+            settings = BrokerSettings.from_properties(properties, default_log_dir=directory)
     except OSError as error:
-        print(f"headrace: {options.file}: {error.strerror}", file=sys.stderr)
+        tell_failure(
+            "server-start",
+            Failure(
+                f"cannot read {options.file}",
+                why=error.strerror or str(error),
+                hint="config/server.properties is an example; without a file the defaults hold",
+            ),
+        )
         return 1
     except HeadraceError as error:
-        print(f"headrace: {error}", file=sys.stderr)
+        tell_failure(
+            "server-start", Failure(str(error), hint="docs/settings.md lists the settings")
+        )
         return 1
-    configure(
-        "json" if options.json_logs else settings.headrace_log_format,
-        settings.headrace_log_level,
-        broker_id=settings.node_id,
-    )
-    return _serve(settings)
+    log_format = "json" if options.json_logs else settings.headrace_log_format
+    configure(log_format, settings.headrace_log_level, broker_id=settings.node_id)
+    if alone:
+        logging.getLogger("headrace").warning(
+            "zookeeper.connect is not used: %s holds a cluster of its own. To join others, use another log directory",
+            settings.log_dirs[0],
+        )
+    return _serve(settings, as_json=log_format == "json")
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headrace server-start",
         description="Run a broker. Without a file: one broker on 127.0.0.1:9092, no ZooKeeper.",
@@ -67,8 +83,23 @@ def default_data_directory() -> str:
     return os.path.join(base, "headrace", "data")
 
 
-def _serve(settings: "BrokerSettings") -> int:
-    import logging
+def _is_cluster_of_its_own(settings: "BrokerSettings") -> bool:
+    """Whether a store in the data says so: a broker's topics are known there, not in any ZooKeeper."""
+    from headrace.broker.main import STORE_FILE
+
+    return Path(settings.log_dirs[0], STORE_FILE).exists()
+
+
+def _tell(failure: Failure, *, as_json: bool) -> None:
+    if as_json:
+        parts = (failure.what, failure.why, failure.hint)
+        logging.getLogger("headrace").error("%s", " · ".join(filter(None, parts)))
+    else:
+        tell_failure("server-start", failure)
+
+
+def _serve(settings: "BrokerSettings", *, as_json: bool) -> int:
+    import resource
 
     from headrace.broker.main import Broker, run_forever
 
@@ -83,10 +114,13 @@ def _serve(settings: "BrokerSettings") -> int:
         )
         logger.info("broker %d is ready on %s", settings.node_id, addresses)
 
+    remark = few_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    if remark:
+        logger.warning("%s", remark)
     try:
         run_forever(settings, on_ready)
     except (HeadraceError, OSError) as failure:
-        logger.error("%s", failure)
+        _tell(explained_start(failure, settings), as_json=as_json)
         return 1
     logger.info("stopped")
     return 0

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from headrace.cli.command_line import OK, Failure, ToolParser, UsageError, run_tool, tell
 from headrace.cli.output import add_output_option, print_json, wants_json
-
-DEFAULT_BROKER = "localhost:9092"
+from headrace.cli.pipeline import add_servers_option
 
 
 def run(arguments: list[str]) -> int:
@@ -18,7 +17,7 @@ def run(arguments: list[str]) -> int:
         " with the columns key, value, topic, partition, offset, timestamp, and the fields of JSON values.",
     )
     parser.add_argument("query", help="the query; - reads it from standard input")
-    parser.value("bootstrap-server", "the brokers to connect to first", default=DEFAULT_BROKER)
+    add_servers_option(parser)
     parser.value("master", "Spark's master: local[*], spark://host:port, …", default="local[*]")
     parser.value("max-rows", "print at most this many rows", type=int, default=1000)
     add_output_option(parser)

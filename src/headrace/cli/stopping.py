@@ -39,3 +39,17 @@ def stop_signals() -> Iterator[StopRequest]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """While this is open, Ctrl-C is a KeyboardInterrupt: for work with something to put in order at its end."""
+    old = signal.getsignal(signal.SIGINT)
+    if old is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, old)

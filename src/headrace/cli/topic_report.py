@@ -18,13 +18,12 @@ from headrace.client.admin.configs import (
     ResourceType,
     describe_configs,
 )
+from headrace.client.admin.reassignments import Reassignment, list_reassignments
 from headrace.client.admin.refusal import Refusal, Refused
 from headrace.client.admin.topics import (
     PartitionDescription,
-    Reassignment,
     TopicDescription,
     describe_topics,
-    list_reassignments,
     list_topics,
 )
 from headrace.ids import NO_TOPIC_ID, TopicPartition

@@ -38,10 +38,10 @@ COLLISION_WARNING = (
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser("topics", "Create, list, describe, alter and delete topics.")
     parser.flag("list", "list the topics")
     parser.flag("describe", "show topics and their partitions")

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from headrace.cli.client_properties import librdkafka_settings
-from headrace.cli.command_line import OK, ToolParser, renamed, require_option, run_tool
+from headrace.cli.command_line import ToolParser, renamed, require_option, run_tool
 from headrace.cli.connecting import add_connection_options, check_reachable, read_properties
 from headrace.cli.stopping import StopRequest, stop_signals
 from headrace.cli.verifiable_producer import Events
@@ -21,10 +21,10 @@ RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser(
         "verifiable-consumer", "Read a topic in a group and print one JSON object per event."
     )
@@ -64,7 +64,7 @@ def _work(options: argparse.Namespace) -> int:
         Events().print("startup_complete")
         reader = _Reader(options, make_consumer(settings))
         reader.read_all(stop)
-    return OK
+    return stop.exit_code
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headrace.cli.client_properties import librdkafka_settings
-from headrace.cli.command_line import OK, ToolParser, renamed, require_option, run_tool
+from headrace.cli.command_line import ToolParser, renamed, require_option, run_tool
 from headrace.cli.connecting import add_connection_options, check_reachable, read_properties
 from headrace.cli.stopping import StopRequest, stop_signals
 from headrace.cli.throughput import Throttle
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments, _work)
+    return run_tool(make_parser(), arguments, _work)
 
 
-def _parser() -> ToolParser:
+def make_parser() -> ToolParser:
     parser = ToolParser(
         "verifiable-producer", "Write 0, 1, 2, … to a topic and print one JSON object per event."
     )
@@ -60,7 +60,7 @@ def _work(options: argparse.Namespace) -> int:
         Events().print("startup_complete")
         writer = _Writer(options, make_producer(settings))
         writer.write_all(stop)
-    return OK
+    return stop.exit_code
 
 
 class Events:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from headrace.client.admin.admin import Admin
-from headrace.client.admin.refusal import Refusal, Refused, refusal_of, require
+from headrace.client.admin.refusal import Refusal, refusal_of, require
 from headrace.client.exchange import VersionNotOffered
-from headrace.ids import NO_TOPIC_ID, TopicPartition
-from headrace.wire.error_code import ErrorCode
+from headrace.ids import NO_TOPIC_ID
 from headrace.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -25,10 +24,6 @@ from headrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestCursor,
     TopicRequest,
-)
-from headrace.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
 )
 
 BROKER_DEFAULT = -1  # partitions or replicas: what the broker is set to
@@ -63,15 +58,6 @@ class TopicDescription:
     topic_id: UUID
     is_internal: bool
     partitions: list[PartitionDescription]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reassignment:
-    """A partition whose replicas are being moved."""
-
-    replicas: Sequence[int]
-    adding: Sequence[int]
-    removing: Sequence[int]
 
 
 def list_topics(admin: Admin) -> list[TopicListing]:
@@ -249,32 +235,3 @@ def delete_topics(admin: Admin, names: Sequence[str]) -> None:
     )
     for result in answer.responses:
         require(result.error_code, result.error_message)
-
-
-def list_reassignments(
-    admin: Admin, partitions: Mapping[str, Sequence[int]] | None = None
-) -> dict[TopicPartition, Reassignment]:
-    """Partitions whose replicas are being moved; nothing where the cluster cannot or may not say."""
-    wanted = None
-    if partitions is not None:
-        wanted = [
-            ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
-            for name, indexes in partitions.items()
-        ]
-    request = ListPartitionReassignmentsRequest(topics=wanted, timeout_ms=admin.timeout_ms)
-    try:
-        answer = admin.ask_controller(request, errors_of=lambda found: [found.error_code])
-        require(answer.error_code, answer.error_message)
-    except VersionNotOffered:
-        return {}
-    except Refused as refused:
-        if refused.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return {}
-        raise
-    return {
-        TopicPartition(topic.name, each.partition_index): Reassignment(
-            replicas=each.replicas, adding=each.adding_replicas, removing=each.removing_replicas
-        )
-        for topic in answer.topics
-        for each in topic.partitions
-    }

@@ -1,0 +1,297 @@
+"""ZooKeeper and brokers as child processes of a tool: start, wait until they serve, stop, kill. A rim module.
+
+Whoever starts them ends them: `close` leaves none behind, and where the tool itself is killed the operating system ends them
+with it (on Linux). Waiting ends at once when somebody asked the tool to stop.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from headrace.cli.command_line import Failure
+from headrace.cli.stopping import StopRequest
+
+HOST: Final = "127.0.0.1"
+PATIENCE_S: Final = 90.0  # for a slow machine with something else to do
+_LOOK_AGAIN_S: Final = 0.02
+_STOP_S: Final = 20.0
+_LOG_TAIL_LINES: Final = 12
+
+# Starts a program that gets SIGTERM when the one who started it ends, however that happens. Not a function between fork and
+# exec: this process may have threads of librdkafka's.
+_DIES_WITH_ITS_PARENT: Final = (
+    "import ctypes, os, sys\n"
+    "if sys.platform == 'linux':\n"
+    "    ctypes.CDLL(None).prctl(1, 15)\n"
+    "    os.getppid() == int(sys.argv[1]) or sys.exit(1)\n"
+    "os.execv(sys.argv[2], sys.argv[2:])\n"
+)
+
+
+class Stopped(Exception):
+    """Somebody asked the tool to end while it waited."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now, all different."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def is_free(port: int) -> bool:
+    """Could somebody listen on this port?"""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+class ServerProcess:
+    """One child with its log file."""
+
+    def __init__(self, name: str, log_path: Path) -> None:
+        self.name = name
+        self.log_path = log_path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def launch(self, argv: Sequence[str]) -> None:
+        """Start it, in a session of its own: Ctrl-C in our terminal is ours to pass on, in good order."""
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        wrapper = [sys.executable, "-S", "-E", "-c", _DIES_WITH_ITS_PARENT, str(os.getpid())]
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*wrapper, *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.is_running:
+            assert self._process is not None
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def wait_for_end(self, timeout_s: float = _STOP_S) -> None:
+        """Wait until it has ended; insist after a while."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def log_tail(self) -> str:
+        if not self.log_path.exists():
+            return ""
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_TAIL_LINES:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """What to start. Without a port for ZooKeeper there is one broker, on its own."""
+
+    directory: Path
+    broker_ports: Sequence[int]
+    http_ports: Sequence[int] = ()
+    zookeeper_port: int | None = None
+    zookeeper_tick_ms: int = 2000
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class LocalServers:
+    """The servers of one plan; brokers are numbered from 1. Use it in a `with`: at its end none is left."""
+
+    def __init__(self, plan: ClusterPlan, stop: StopRequest) -> None:
+        self.plan = plan
+        self._stop = stop
+        self._zookeeper: ServerProcess | None = None
+        logs = plan.directory / "logs"
+        if plan.zookeeper_port is not None:
+            self._zookeeper = ServerProcess("ZooKeeper", logs / "zookeeper.log")
+        self.brokers = {
+            number: ServerProcess(f"broker {number}", logs / f"broker-{number}.log")
+            for number in range(1, len(plan.broker_ports) + 1)
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{HOST}:{port}" for port in self.plan.broker_ports)
+
+    @property
+    def all(self) -> list[ServerProcess]:
+        return [*self.brokers.values(), *([self._zookeeper] if self._zookeeper else [])]
+
+    # ---- starting
+
+    def start(self) -> None:
+        """Start everything; returns when all brokers serve and know each other."""
+        if self._zookeeper is not None:
+            self.start_zookeeper()
+        for number in self.brokers:
+            self.launch_broker(number)
+        self.wait_until(
+            lambda: self.registered() == set(self.brokers), "all brokers serve", PATIENCE_S
+        )
+
+    def start_zookeeper(self) -> None:
+        """Start ZooKeeper and wait until it serves."""
+        from headrace.coordination.zookeeper_server import command, default_properties
+
+        zookeeper, port = self._zookeeper, self.plan.zookeeper_port
+        assert zookeeper is not None
+        assert port is not None
+        data = self.plan.directory / "zookeeper"
+        data.mkdir(parents=True, exist_ok=True)
+        properties = data / "zookeeper.properties"
+        properties.write_text(
+            default_properties(
+                data, port=port, address=HOST, tick_time_ms=self.plan.zookeeper_tick_ms
+            ),
+            encoding="utf-8",
+        )
+        zookeeper.launch(command(properties, heap="256m"))
+        self.wait_until(lambda: _zookeeper_serves(port), "ZooKeeper serves", PATIENCE_S)
+
+    def launch_broker(self, number: int) -> None:
+        """Start a broker, or start it again on its data. Does not wait."""
+        plan = self.plan
+        settings = {
+            "broker.id": str(number),
+            "listeners": f"PLAINTEXT://{HOST}:{plan.broker_ports[number - 1]}",
+            "log.dirs": str(plan.directory / f"broker-{number}"),
+        }
+        if plan.http_ports:
+            settings["headrace.http.listeners"] = f"http://{HOST}:{plan.http_ports[number - 1]}"
+        if plan.zookeeper_port is not None:
+            settings["zookeeper.connect"] = f"{HOST}:{plan.zookeeper_port}"
+        overrides = [
+            f"--override={name}={value}" for name, value in (settings | dict(plan.settings)).items()
+        ]
+        self.brokers[number].launch(
+            [sys.executable, "-m", "headrace.cli.main", "server-start", *overrides]
+        )
+
+    def registered(self) -> set[int]:
+        """The brokers that every running broker knows of; none while one does not answer."""
+        from headrace.client.connection import Connection
+        from headrace.client.exchange import Disconnected
+        from headrace.wire.messages.metadata import MetadataRequest
+
+        known: set[int] | None = None
+        for number, broker in self.brokers.items():
+            if not broker.is_running:
+                continue
+            try:
+                with Connection(
+                    HOST, self.plan.broker_ports[number - 1], timeout_s=5
+                ) as connection:
+                    answer = connection.send(MetadataRequest(topics=[]))
+            except Disconnected:
+                return set()
+            seen = {each.node_id for each in answer.brokers}
+            known = seen if known is None else known & seen
+        return known or set()
+
+    def wait_until(
+        self, is_so: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S
+    ) -> None:
+        """Wait for something. Raises Failure when it takes too long or a server ends, Stopped when we shall end."""
+        deadline = time.monotonic() + timeout_s
+        running = [server for server in self.all if server.is_running]
+        while not is_so():
+            if self._stop.is_made:
+                raise Stopped
+            self.check_running(running)
+            if time.monotonic() > deadline:
+                raise Failure(f"not within {timeout_s:.0f} s: {what}", why=self._story())
+            time.sleep(_LOOK_AGAIN_S)
+
+    def check_running(self, servers: Sequence[ServerProcess]) -> None:
+        """Raises Failure when one of them has ended."""
+        for server in servers:
+            if not server.is_running:
+                raise Failure(
+                    f"{server.name} ended by itself",
+                    why=_last_words(server.log_tail()) or "it said nothing",
+                    hint=f"its log is {server.log_path}",
+                )
+
+    def _story(self) -> str:
+        said = (f"{server.name}: {_last_words(server.log_tail())}" for server in self.all)
+        return "; ".join(said)
+
+    # ---- stopping
+
+    def close(self) -> None:
+        """End everything: brokers first, in good order, and all at once."""
+        for broker in self.brokers.values():
+            broker.signal(signal.SIGTERM)
+        for broker in self.brokers.values():
+            broker.wait_for_end()
+        if self._zookeeper is not None:
+            self._zookeeper.signal(signal.SIGTERM)
+            self._zookeeper.wait_for_end()
+
+
+def _zookeeper_serves(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=2) as connection:
+            connection.sendall(b"srvr")
+            return b"Mode: " in connection.makefile("rb").read()
+    except OSError:
+        return False
+
+
+def _last_words(log: str) -> str:
+    """The last thing that was said, with the indented lines that belong to it."""
+    words: list[str] = []
+    for line in reversed([line for line in log.splitlines() if line.strip()]):
+        words.insert(0, line.strip())
+        if not line.startswith(" "):
+            break
+    return " · ".join(words)

@@ -1,0 +1,174 @@
+"""`headrace storage random-uuid|format|info`: prepare log directories for a broker without ZooKeeper. Kafka's `kafka-storage`.
+
+A broker needs none of it: it prepares new directories itself. `format` is for those who want to name the cluster, and for
+tutorials; a directory that it has prepared is a cluster of its own, whatever the settings say about a ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.cli.command_line import (
+    FAILED,
+    OK,
+    Failure,
+    ToolParser,
+    require_option,
+    run_tool,
+)
+from headrace.cli.connecting import read_properties
+from headrace.cli.output import add_output_option, print_json, wants_json
+
+if TYPE_CHECKING:
+    from headrace.broker.settings.broker_settings import BrokerSettings
+
+COMMANDS = ("random-uuid", "format", "info")
+METADATA_VERSION = "4.3-IV0"
+
+
+def run(arguments: list[str]) -> int:
+    """Run the tool. Returns the exit code."""
+    return run_tool(make_parser(), arguments, _work)
+
+
+def make_parser() -> ToolParser:
+    parser = ToolParser("storage", "Prepare log directories for a broker without ZooKeeper.")
+    parser.usage = f"headrace storage {{{','.join(COMMANDS)}}} [options]"
+    parser.add_argument("command", choices=COMMANDS, help="what to do")
+    parser.add_argument("--config", "-c", metavar="FILE", help="the settings of the broker")
+    parser.add_argument("--cluster-id", "-t", metavar="ID", help="the id of the new cluster")
+    parser.add_argument(
+        "--ignore-formatted", "-g", action="store_true", help="leave what is formatted as it is"
+    )
+    # Of Kafka's own quorum of controllers, which a broker here does without.
+    parser.add_argument("--standalone", "-s", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--no-initial-controllers", "-N", action="store_true", help=argparse.SUPPRESS
+    )
+    parser.add_argument("--initial-controllers", "-I", help=argparse.SUPPRESS)
+    parser.add_argument("--release-version", "-r", help=argparse.SUPPRESS)
+    parser.add_argument("--feature", "-f", action="append", help=argparse.SUPPRESS)
+    add_output_option(parser)
+    return parser
+
+
+def _work(options: argparse.Namespace) -> int:
+    if options.command == "random-uuid":
+        print(new_cluster_id())
+        return OK
+    require_option(options, "config")
+    if options.command == "info":
+        return _print_info(options)
+    require_option(options, "cluster-id")
+    return _format(options)
+
+
+def new_cluster_id() -> str:
+    """22 characters; never one that an option parser would take for an option."""
+    from uuid import uuid4
+
+    from headrace.log.topic_ids import encode_topic_id
+
+    while (text := encode_topic_id(uuid4())).startswith("-"):
+        pass
+    return text
+
+
+def _settings(path: str) -> BrokerSettings:
+    from headrace.broker.settings.broker_settings import BrokerSettings
+    from headrace.cli.server_start import default_data_directory
+
+    return BrokerSettings.from_properties(
+        read_properties(path), default_log_dir=default_data_directory()
+    )
+
+
+def _format(options: argparse.Namespace) -> int:
+    import asyncio
+    from uuid import uuid4
+
+    from headrace.log.disk import OsDisk
+    from headrace.log.meta_properties import META_PROPERTIES_FILE, claim_directory
+
+    settings = _settings(options.config)
+    formatted = [each for each in settings.log_dirs if Path(each, META_PROPERTIES_FILE).exists()]
+    if formatted and not options.ignore_formatted:
+        raise Failure(
+            f"Log directory {formatted[0]} is already formatted."
+            " Use --ignore-formatted to ignore this directory and format the others.",
+        )
+    new = [each for each in settings.log_dirs if each not in formatted]
+    if not new:
+        print("All of the log directories are already formatted.")
+        return OK
+    disk = OsDisk()
+    if not formatted:
+        disk.make_directory(settings.log_dirs[0])
+        asyncio.run(_make_store(settings.log_dirs[0], options.cluster_id))
+    for directory in new:
+        print(f"Formatting {directory} with metadata.version {METADATA_VERSION}.")
+        disk.make_directory(directory)
+        claim_directory(
+            disk,
+            directory,
+            cluster_id=options.cluster_id,
+            node_id=settings.node_id,
+            new_directory_id=uuid4(),
+        )
+    return OK
+
+
+async def _make_store(directory: str, wanted_id: str) -> None:
+    from headrace.broker.main import STORE_FILE
+    from headrace.coordination.embedded import EmbeddedStore
+    from headrace.coordination.membership import cluster_id, prepare
+
+    store = EmbeddedStore(Path(directory) / STORE_FILE)
+    await store.open()
+    try:
+        await prepare(store)
+        known_id = await cluster_id(store, wanted_id)
+    finally:
+        await store.close()
+    if known_id != wanted_id:
+        raise Failure(
+            f"{directory} belongs to the cluster {known_id}",
+            why="its coordination store was made for that one",
+            hint="use another log directory",
+        )
+
+
+def _print_info(options: argparse.Namespace) -> int:
+    from headrace.log.meta_properties import META_PROPERTIES_FILE
+    from headrace.properties import parse_properties
+
+    directories = _settings(options.config).log_dirs
+    files = {each: Path(each, META_PROPERTIES_FILE) for each in directories}
+    identities = {
+        each: parse_properties(file.read_text(encoding="utf-8"))
+        for each, file in files.items()
+        if file.is_file()
+    }
+    problems = [
+        f"{each} is not formatted." if Path(each).is_dir() else f"{each} does not exist"
+        for each in directories
+        if each not in identities
+    ]
+    metadata = next(iter(identities.values()), None)
+    if wants_json(options):
+        print_json({"logDirs": list(directories), "metadata": metadata, "problems": problems})
+        return FAILED if problems else OK
+    _print_list("Found log director", [each for each in directories if Path(each).is_dir()])
+    if metadata is not None:
+        pairs = ", ".join(f"{name}={metadata[name]}" for name in sorted(metadata))
+        print(f"Found metadata: {{{pairs}}}\n")
+    _print_list("Found problem", problems, one="", many="s")
+    return FAILED if problems else OK
+
+
+def _print_list(title: str, lines: list[str], *, one: str = "y", many: str = "ies") -> None:
+    if lines:
+        print(f"{title}{one if len(lines) == 1 else many}:")
+        print("".join(f"  {line}\n" for line in lines))

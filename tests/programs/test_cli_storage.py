@@ -1,0 +1,84 @@
+"""`storage`: directories that are prepared before a broker's first start."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.programs.conftest import command, parsed, run_command
+from tests.support.headrace_process import HeadraceProcess
+from tests.support.kafka_tools import Output, run
+
+ALREADY = (
+    "Log directory {} is already formatted."
+    " Use --ignore-formatted to ignore this directory and format the others."
+)
+
+
+def storage(*arguments: str) -> Output:
+    return run_command(command("storage", *arguments))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> str:
+    """A file as Kafka's own tool would take it, too."""
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=7\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ncontroller.quorum.voters=7@localhost:9093\n"
+        f"log.dirs={tmp_path}/a,{tmp_path}/b\n"
+    )
+    return str(path)
+
+
+def test_an_id_is_made_up() -> None:
+    ids = {storage("random-uuid").stdout for _ in range(2)}
+    assert len(ids) == 2
+    assert {len(each) for each in ids} == {23}
+
+
+def test_directories_are_formatted_once(settings: str, tmp_path: Path) -> None:
+    output = storage("format", "--standalone", "-t", "the-cluster", "-c", settings)
+    assert output.stdout == (
+        f"Formatting {tmp_path}/a with metadata.version 4.3-IV0.\n"
+        f"Formatting {tmp_path}/b with metadata.version 4.3-IV0.\n"
+    )
+    again = storage("format", "-t", "other", "-c", settings)
+    assert again.exit_code == 1
+    assert ALREADY.format(f"{tmp_path}/a") in again.stderr
+    ignoring = storage("format", "-t", "other", "-c", settings, "--ignore-formatted")
+    assert ignoring.stdout == "All of the log directories are already formatted.\n"
+    told = parsed(storage("info", "-c", settings, "--output", "json"))
+    assert told["metadata"]["cluster.id"] == "the-cluster"
+    assert told["metadata"]["node.id"] == "7"
+    assert told["problems"] == []
+
+
+def test_what_is_missing_is_told_as_kafka_tells_it(settings: str, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    ours, theirs = (
+        storage("info", "-c", settings),
+        run("storage", "info", "-c", settings, succeed=False),
+    )
+    assert (ours.exit_code, ours.stdout) == (theirs.exit_code, theirs.stdout)
+
+
+def test_what_is_there_is_told_as_kafka_tells_it(settings: str) -> None:
+    storage("format", "-t", "the-cluster", "-c", settings)
+    ours, theirs = (
+        storage("info", "-c", settings),
+        run("storage", "info", "-c", settings, succeed=False),
+    )
+    assert (ours.exit_code, ours.stdout) == (theirs.exit_code, theirs.stdout)
+
+
+def test_a_formatted_broker_needs_no_zookeeper(tmp_path: Path) -> None:
+    nobody = {"zookeeper.connect": "127.0.0.1:1", "zookeeper.connection.timeout.ms": "500"}
+    broker = HeadraceProcess(tmp_path, properties=nobody)
+    file = str(tmp_path / "server.properties")
+    assert storage("format", "-t", "the-cluster", "-c", file).exit_code == 0
+    with broker:
+        told = run_command(
+            command("cluster", "cluster-id", "--bootstrap-server", f"127.0.0.1:{broker.port}")
+        )
+        assert told.stdout == "Cluster ID: the-cluster\n"
+        assert "zookeeper.connect is not used" in broker.log_tail()

@@ -1,0 +1,69 @@
+"""`headrace demo`: ends by itself with everything verified, leaves nothing behind, and fails where something does not hold."""
+
+import os
+import re
+import shutil
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.command_line import Failure
+from headrace.cli.demo import story
+from headrace.cli.demo.stage import Stage
+from headrace.cli.stopping import StopRequest
+from tests.programs.conftest import command, run_command
+from tests.programs.terminal import descendants_of, run_in_terminal
+
+STEP = re.compile(r"^ ?(\d+)  ", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what the demo leaves behind can be told from what others do."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def leftovers(directory: Path) -> list[str]:
+    return [name for name in os.listdir(directory) if name.startswith("headrace-demo-")]
+
+
+def test_everything_it_shows_is_verified(tmp_path: Path) -> None:
+    picture = tmp_path / "chart.svg"
+    words = command("demo", "--events", "12000", "--picture", str(picture))
+    output = run_command(words, timeout_s=280)
+    assert output.exit_code == 0, output
+    assert STEP.findall(output.stdout) == ["1", "2", "3", "4", "5", "6", "7", "8"]
+    assert "all 12,000 acknowledged events are there: none lost, none twice" in output.stdout
+    assert (
+        "500 late events counted, 500 too late ones left out; plain Python agrees" in output.stdout
+    )
+    assert "All of it was verified" in output.stdout
+    assert "Traceback" not in output.stderr
+    root = ET.fromstring(picture.read_text())
+    assert root.tag.endswith("svg")
+    assert leftovers(tmp_path) == []
+    assert descendants_of(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("sight", [" 1  ", " 3  ", " 5  "])
+def test_ctrl_c_leaves_nothing(tmp_path: Path, sight: str) -> None:
+    words = command("demo", "--events", "12000", "--without-spark")
+    run = run_in_terminal(words, lambda text: sight in re.sub(r"\x1b\[[0-9;]*m", "", text))
+    assert run.exit_code == 130, run.written
+    assert "Traceback" not in run.written
+    assert leftovers(tmp_path) == []
+    assert descendants_of(str(tmp_path)) == []
+
+
+def test_a_lost_event_would_be_found(tmp_path: Path) -> None:
+    directory = tmp_path / "stage"
+    stage = Stage(directory, StopRequest())
+    with stage.servers:
+        stage.servers.start()
+        stage.create_topic(story.TOPIC, story.PARTITIONS)
+        with pytest.raises(Failure, match="1 acknowledged events are gone"):
+            story.check_nothing_lost(stage, {b"never sent"})
+    shutil.rmtree(directory)

@@ -1,0 +1,136 @@
+"""`headrace dev`: everything with one command, and nothing of it left after Ctrl-C."""
+
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.command_line import Failure, UsageError
+from headrace.cli.dev import plan_of, welcome
+from tests.programs.conftest import command, run_command
+from tests.programs.terminal import descendants_of, run_in_terminal
+
+KAFKA = re.compile(r"Kafka +(\S+)")
+
+
+def options(brokers: int = 1, port: int = 0, override: tuple[str, ...] = ()) -> argparse.Namespace:
+    return argparse.Namespace(brokers=brokers, port=port, override=list(override))
+
+
+@contextmanager
+def a_taken_port() -> Iterator[int]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+def test_one_broker_needs_no_zookeeper() -> None:
+    plan = plan_of(options(), Path("/d"))
+    assert (len(plan.broker_ports), len(plan.http_ports), plan.zookeeper_port) == (1, 1, None)
+
+
+def test_three_brokers_are_a_cluster_whose_topics_are_replicated() -> None:
+    plan = plan_of(options(brokers=3, override=("min.insync.replicas=1",)), Path("/d"))
+    ports = [*plan.broker_ports, *plan.http_ports, plan.zookeeper_port]
+    assert len(set(ports)) == 7
+    assert plan.settings["default.replication.factor"] == "3"
+    assert plan.settings["min.insync.replicas"] == "1"
+
+
+def test_a_port_that_is_taken_is_told_with_a_way_out() -> None:
+    with a_taken_port() as port, pytest.raises(Failure, match="cannot listen") as failure:
+        plan_of(options(port=port), Path("/d"))
+    assert "--port 0" in failure.value.hint
+
+
+def test_a_setting_must_be_a_pair() -> None:
+    with pytest.raises(UsageError, match="NAME=VALUE"):
+        plan_of(options(override=("num.partitions",)), Path("/d"))
+
+
+def test_the_welcome_has_every_address_and_two_commands() -> None:
+    plan = plan_of(options(brokers=3), Path("/d"))
+    text = "\n".join(welcome(plan, 1.0, keep=True))
+    for port in (*plan.broker_ports, *plan.http_ports, plan.zookeeper_port):
+        assert f"127.0.0.1:{port}" in text
+    assert text.count("--bootstrap-server") == 2
+    assert "delete it to start afresh" in text
+
+
+class Visitor:
+    """Does something with the cluster once it serves; then it is time for Ctrl-C."""
+
+    def __init__(self, visit: Callable[[str], None]) -> None:
+        self._visit = visit
+
+    def __call__(self, text: str) -> bool:
+        if "Ctrl-C stops everything" not in text:
+            return False
+        found = KAFKA.search(text)
+        assert found is not None
+        self._visit(found[1])
+        return True
+
+
+def create_topic(address: str) -> None:
+    words = command("topics", "--create", "--topic", "kept", "--bootstrap-server", address)
+    assert run_command(words).exit_code == 0
+
+
+def find_topic(address: str) -> None:
+    words = command("topics", "--list", "--bootstrap-server", address)
+    assert run_command(words).stdout == "kept\n"
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_it_serves_until_ctrl_c_and_its_data_stay(tmp_path: Path, brokers: int) -> None:
+    data = tmp_path / "data"
+    words = command("dev", "--brokers", str(brokers), "--port", "0", "--data-dir", str(data))
+    for visit in (create_topic, find_topic):
+        run = run_in_terminal(words, Visitor(visit))
+        assert run.exit_code == 130
+        assert "Traceback" not in run.written
+        assert run.seconds_to_end < 20
+        assert descendants_of(str(data)) == []
+
+
+@pytest.mark.parametrize("after_s", [0.4, 0.9, 1.5])
+def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path, after_s: float) -> None:
+    data = tmp_path / "data"
+    started_s = time.monotonic()
+    words = command("dev", "--brokers", "2", "--port", "0", "--data-dir", str(data))
+    run = run_in_terminal(words, lambda _: time.monotonic() - started_s > after_s)
+    assert run.exit_code == 130
+    assert "Traceback" not in run.written
+    assert descendants_of(str(data)) == []
+
+
+def test_where_it_is_killed_its_servers_end_too(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    words = command("dev", "--port", "0", "--data-dir", str(data))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert any("Ctrl-C stops everything" in line for line in process.stdout)
+        os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while descendants_of(str(data)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert descendants_of(str(data)) == []
+
+
+def test_a_server_that_ends_by_itself_is_told(tmp_path: Path) -> None:
+    output = run_command(
+        command("dev", "--port", "0", "--data-dir", str(tmp_path), "--override", "num.partitions=x")
+    )
+    assert output.exit_code == 1
+    assert "broker 1 ended by itself" in output.stderr
+    assert "num.partitions" in output.stderr

@@ -1,0 +1,159 @@
+"""The terminals of somebody who follows a tutorial: commands as they are printed, in a directory with `bin` and `config`.
+
+Only ports and directories are other ones than printed, so that several runs can share a machine. Everything that was
+started has ended when the terminals are closed.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.server_process import free_port, serves_kafka
+
+REPOSITORY = Path(__file__).parents[2]
+PATIENCE_S = 60
+PRINTED_PORTS = ("2181", "9092", "9093", "9094", "9095")
+
+
+class Terminal:
+    """A command that goes on running; what it prints is in a file."""
+
+    def __init__(self, process: subprocess.Popen[str], output: Path) -> None:
+        self._process = process
+        self._output = output
+
+    @property
+    def lines(self) -> list[str]:
+        return self._output.read_text().splitlines()
+
+    def type(self, *lines: str) -> None:
+        assert self._process.stdin is not None
+        for line in lines:
+            self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """As `kill -9` does."""
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> None:
+        """Press Control-C, and wait."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        if self._process.poll() is None:
+            self.kill()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+class Terminals:
+    """Use as a context."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._ports = {printed: str(free_port()) for printed in PRINTED_PORTS}
+        self._open: list[Terminal] = []
+        for name in ("bin", "config"):
+            shutil.copytree(REPOSITORY / name, directory / name)
+        for file in (directory / "config").rglob("*.properties"):
+            file.write_text(self._here(file.read_text()))
+        # Without a word about it a broker listens on 9092, which here is another port.
+        self.write(
+            "config/server.properties", f"{printed('config/server.properties')}\nport=9092\n"
+        )
+        self._environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for terminal in self._open:
+            terminal.close()
+        if error is not None:
+            error.add_note("\n".join(self._stories()))
+
+    def _stories(self) -> list[str]:
+        outputs = sorted(self.directory.glob("terminal-*.txt"))
+        return [f"--- {path.name}\n{path.read_text()[-2000:]}" for path in outputs]
+
+    def _here(self, text: str) -> str:
+        """The printed text with this run's ports and directories."""
+        ports = re.sub(r"\b(2181|909[2-5])\b", lambda found: self._ports[found[0]], text)
+        return re.sub(r"/tmp/(?=[a-z])", f"{self.directory}/data/", ports)
+
+    def write(self, path: str, text: str) -> None:
+        """Edit a file, as a tutorial tells."""
+        (self.directory / path).write_text(self._here(text))
+
+    def run(self, line: str, stdin: str = "") -> str:
+        """A command that ends by itself. Returns what it prints."""
+        done = subprocess.run(
+            ["sh", "-c", self._here(line)],
+            cwd=self.directory,
+            env=self._environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout
+
+    def start(self, line: str) -> Terminal:
+        """A command in a terminal of its own."""
+        output = self.directory / f"terminal-{len(self._open)}.txt"
+        errors = self.directory / f"terminal-{len(self._open)}-errors.txt"
+        with output.open("w") as stdout, errors.open("w") as stderr:
+            process = subprocess.Popen(
+                ["sh", "-c", f"exec {self._here(line)}"],
+                cwd=self.directory,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                text=True,
+            )
+        terminal = Terminal(process, output)
+        self._open.append(terminal)
+        return terminal
+
+    def start_broker(self, line: str, port: str) -> Terminal:
+        """A broker, which serves when this returns."""
+        terminal = self.start(line)
+        wait_until(lambda: serves_kafka(int(self._ports[port])), f"a broker serves on {port}")
+        return terminal
+
+
+def printed(path: str) -> str:
+    """A file as it comes with Headrace."""
+    return (REPOSITORY / path).read_text()
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
+        time.sleep(0.1)
