@@ -46,6 +46,7 @@ from headrace.wire.messages.fetch import (
 )
 
 _READ_COMMITTED: Final = 1
+_FIRST_WITH_STORAGE_ERROR: Final = 6
 _FIRST_WITH_RACK: Final = 11
 _FIRST_WITH_IDS: Final = 13
 
@@ -309,6 +310,8 @@ class _Fetch:
         return answer
 
     def _refused(self, topic: str, index: int, error_code: ErrorCode) -> FetchedPartition:
+        if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < _FIRST_WITH_STORAGE_ERROR:
+            error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # what a client of that age tries again
         answer = FetchedPartition(index, error_code)
         if error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             known = self._cluster.state.partition(topic, index)

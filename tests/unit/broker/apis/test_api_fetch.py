@@ -1,0 +1,58 @@
+"""Fetch: error codes for clients of any age."""
+
+import pytest
+
+from headrace.broker.apis import fetch
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.replica_throttle import ReplicaThrottle
+from headrace.broker.request import RequestContext
+from headrace.broker.traffic import Traffic
+from headrace.replication.throttle import UNLIMITED
+from headrace.wire.api_keys import ApiKey
+from headrace.wire.codec import decode
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from tests.unit.broker.apis.one_broker import NOW_MS, OneBroker, connection_to, on_broker
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [(5, ErrorCode.NOT_LEADER_OR_FOLLOWER), (6, ErrorCode.KAFKA_STORAGE_ERROR)],
+)
+def test_a_failed_disk_is_told_in_a_code_that_the_client_knows(
+    version: int, error: ErrorCode
+) -> None:
+    @on_broker()
+    async def story(broker: OneBroker) -> None:
+        await broker.topic("orders")
+        partition = broker.partitions.get("orders", 0)
+        assert partition is not None
+        partition.log.abandon()
+        ask = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+        request = FetchRequest(
+            max_bytes=1000, topics=[FetchTopic(topic="orders", partitions=[ask])]
+        )
+        answer = fetch.handle(
+            request,
+            RequestContext(ApiKey.FETCH, version, "client", connection_to()),
+            partitions=broker.partitions,
+            cluster=broker.cluster,
+            sessions=FetchSessions(0),
+            live_settings=broker.live_settings,
+            leader_throttle=ReplicaThrottle(
+                broker.cluster, lambda: NOW_MS, lambda: UNLIMITED, replicas_key=""
+            ),
+            traffic=Traffic(),
+            clock=lambda: NOW_MS,
+            fetch_max_bytes=1000,
+        )
+        body = b"".join(answer if isinstance(answer, list) else await answer)
+        (topic,) = decode(FetchResponse, version, body).responses
+        assert [answer.error_code for answer in topic.partitions] == [error]
+
+    story()
