@@ -11,9 +11,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from threading import Event
 
 from bench.report import Line, Report
 from headrace.client.connection import Connection
@@ -34,6 +36,7 @@ ROUND_TRIPS = 200
 PRODUCE_VERSION = 9  # the last ones that name topics
 FETCH_VERSION = 12
 DIALS_AT_ONCE = 200
+BYSTANDER, LARGE = "bystander", "large"
 
 
 def run() -> Report:
@@ -107,7 +110,12 @@ def _lives(broker: ScaledBroker, topics: int, partitions: int, connections: int)
     yield _timed("start, empty", broker.start)
     yield _memory("memory, empty", broker)
     with broker.connect() as connection:
-        yield _timed(f"create {count:,} partitions", lambda: _create(connection, names, partitions))
+        _create(connection, [BYSTANDER], 1)
+        with watched(broker) as waits:
+            yield _timed(
+                f"create {count:,} partitions", lambda: _create(connection, names, partitions)
+            )
+        yield from waits.lines()
         yield from _serves(connection, names, partitions)
     yield _memory(f"memory, {count:,} partitions", broker)
     with idle_connections(broker.port, connections) as (opened_s, runner):
@@ -125,8 +133,11 @@ def _lives(broker: ScaledBroker, topics: int, partitions: int, connections: int)
     yield _timed("start after a kill", broker.start)
     with broker.connect() as connection:
         _check(connection, names, partitions)
-    yield _memory("memory, started again", broker)
-    yield _timed("stop", broker.stop)
+        yield _memory("memory, started again", broker)
+        with watched(broker) as waits:
+            yield _timed("create a topic of as many", lambda: _create(connection, [LARGE], count))
+        yield from waits.lines()
+    yield _timed("stop, with twice as many", broker.stop)
 
 
 def _timed(what: str, work: Callable[[], object]) -> Line:
@@ -221,6 +232,41 @@ def _latency(what: str, connection: Connection, name: str) -> Line:
         assert found.error_code == 0
         assert found.records
     return Line(what=what, value=round(median(times) * 1000, 2), unit="ms")
+
+
+class Waits:
+    """How long a client waited each time, in seconds."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def lines(self) -> Iterator[Line]:
+        """The usual wait and the longest."""
+        for what, value in (("median", median(self.seconds)), ("slowest", max(self.seconds))):
+            yield Line(
+                what=f"a bystander's produce, {what}", value=round(value * 1000, 1), unit="ms"
+            )
+
+
+@contextmanager
+def watched(broker: ScaledBroker) -> Iterator[Waits]:
+    """Produce to one topic all the while, as somebody who has nothing to do with the rest."""
+    waits, is_over = Waits(), Event()
+
+    def produce() -> None:
+        with broker.connect() as connection:
+            while not is_over.wait(0.005):
+                began = time.perf_counter()
+                assert _produce(connection, [BYSTANDER], 1) == [0]
+                waits.seconds.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(1) as pool:
+        bystander = pool.submit(produce)
+        try:
+            yield waits
+        finally:
+            is_over.set()
+            bystander.result()
 
 
 @contextmanager

@@ -94,6 +94,7 @@ async def _wait(fetch: "_Fetch", max_wait_ms: int, traffic: Traffic) -> list[Pie
         fetch.reader.waiters(partition).add(grown.set)
     try:
         async with asyncio.timeout(max_wait_ms / 1000):
+            fetch.read_all()  # what came before anybody was told to wake us
             while not fetch.is_satisfied:
                 await grown.wait()
                 grown.clear()

@@ -1,4 +1,8 @@
-"""Fetch: error codes for clients of any age."""
+"""Fetch: error codes for clients of any age, and waiting."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -7,9 +11,11 @@ from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import Traffic
+from headrace.records.batch_builder import build_batch
+from headrace.records.batch_reader import Record
 from headrace.replication.throttle import UNLIMITED
 from headrace.wire.api_keys import ApiKey
-from headrace.wire.codec import decode
+from headrace.wire.codec import Piece, decode
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import (
     FetchPartition,
@@ -18,6 +24,25 @@ from headrace.wire.messages.fetch import (
     FetchTopic,
 )
 from tests.unit.broker.apis.one_broker import NOW_MS, OneBroker, connection_to, on_broker
+
+
+def ask_fetch(
+    broker: OneBroker, request: FetchRequest, version: int
+) -> list[Piece] | Coroutine[Any, Any, list[Piece]]:
+    return fetch.handle(
+        request,
+        RequestContext(ApiKey.FETCH, version, "client", connection_to()),
+        partitions=broker.partitions,
+        cluster=broker.cluster,
+        sessions=FetchSessions(0),
+        live_settings=broker.live_settings,
+        leader_throttle=ReplicaThrottle(
+            broker.cluster, lambda: NOW_MS, lambda: UNLIMITED, replicas_key=""
+        ),
+        traffic=Traffic(),
+        clock=lambda: NOW_MS,
+        fetch_max_bytes=1000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,22 +62,33 @@ def test_a_failed_disk_is_told_in_a_code_that_the_client_knows(
         request = FetchRequest(
             max_bytes=1000, topics=[FetchTopic(topic="orders", partitions=[ask])]
         )
-        answer = fetch.handle(
-            request,
-            RequestContext(ApiKey.FETCH, version, "client", connection_to()),
-            partitions=broker.partitions,
-            cluster=broker.cluster,
-            sessions=FetchSessions(0),
-            live_settings=broker.live_settings,
-            leader_throttle=ReplicaThrottle(
-                broker.cluster, lambda: NOW_MS, lambda: UNLIMITED, replicas_key=""
-            ),
-            traffic=Traffic(),
-            clock=lambda: NOW_MS,
-            fetch_max_bytes=1000,
-        )
+        answer = ask_fetch(broker, request, version)
         body = b"".join(answer if isinstance(answer, list) else await answer)
         (topic,) = decode(FetchResponse, version, body).responses
         assert [answer.error_code for answer in topic.partitions] == [error]
+
+    story()
+
+
+def test_what_is_written_before_the_wait_has_begun_ends_it() -> None:
+    @on_broker()
+    async def story(broker: OneBroker) -> None:
+        await broker.topic("orders")
+        ask = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+        request = FetchRequest(
+            max_bytes=1000,
+            min_bytes=1,
+            max_wait_ms=60_000,
+            topics=[FetchTopic(topic="orders", partitions=[ask])],
+        )
+        waiting = ask_fetch(broker, request, 12)
+        assert not isinstance(waiting, list)
+        partition = broker.partitions.get("orders", 0)
+        assert partition is not None
+        batch = memoryview(build_batch([Record(0, NOW_MS, None, b"value")]))
+        partition.append(batch, acks=1, now_ms=NOW_MS)
+        body = b"".join(await asyncio.wait_for(waiting, 5))
+        (topic,) = decode(FetchResponse, 12, body).responses
+        assert len(topic.partitions[0].records or b"") == len(batch)
 
     story()
