@@ -7,7 +7,7 @@ import pytest
 from tests.support import tools
 from tests.support.apache_kafka import ApacheKafka
 
-BROKERS = ("headrace", "apache-kafka")
+BROKERS = ("headrace", "headrace-cluster", "apache-kafka")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--broker",
         action="append",
         choices=BROKERS,
-        help="the broker that tests/conformance runs against; may be repeated (default: headrace)",
+        help="what tests/conformance runs against; may be repeated (default: headrace, and some of it headrace-cluster)",
     )
 
 

@@ -52,7 +52,7 @@ class Load:
         self.history = History()
         self._cluster = cluster
         self._topic = topic
-        self._partitions = sorted(cluster.partitions(topic))
+        self.partitions = sorted(cluster.partitions(topic))
         self._pause_s = producers / records_per_s
         self._stopping = threading.Event()
         self._failures: list[str] = []
@@ -92,7 +92,7 @@ class Load:
                 for send in self.history.acknowledged()
                 if send.invoked_ns >= since_ns
             ]
-            return len(news) >= records and set(news) == set(self._partitions)
+            return len(news) >= records and set(news) == set(self.partitions)
 
         self._cluster.wait_for(progressed, f"{records} more records acknowledged", timeout_s)
 
@@ -114,8 +114,8 @@ class Load:
         for count in itertools.count():
             if self._stopping.is_set():
                 break
-            partition = self._partitions[count % len(self._partitions)]
-            record = RecordId(number, partition, count // len(self._partitions))
+            partition = self.partitions[count % len(self.partitions)]
+            record = RecordId(number, partition, count // len(self.partitions))
             send = Send(record, time.monotonic_ns())
             self.history.sends[record] = send
 
@@ -140,7 +140,7 @@ class Load:
             self._failures.append(f"producer {number}: {left} records were never answered")
 
     def _read(self) -> None:
-        consumer = _reader(self._cluster, self._topic, self._partitions)
+        consumer = _reader(self._cluster, self._topic, self.partitions)
         while not self._stopping.is_set():
             for message in consumer.consume(100, timeout=0.1):
                 error = message.error()
@@ -162,7 +162,7 @@ class Load:
         self._stopping.set()
         for thread in self._threads:
             thread.join()
-        final, high_watermarks = read_all(cluster, self._topic, self._partitions)
+        final, high_watermarks = read_all(cluster, self._topic, self.partitions)
         replicas = {index: view.replicas for index, view in cluster.partitions(self._topic).items()}
         cluster.wait_for_full_isr(self._topic)
         cluster.stop_brokers()
@@ -172,7 +172,7 @@ class Load:
         for partition, members in replicas.items():
             name = f"{self._topic}-{partition}"
             problems += differences(
-                {f"broker {one}": cluster.brokers[one].data_dir / name for one in members},
+                {f"broker {one}": cluster.brokers[one].log_of(name) for one in members},
                 high_watermarks[partition],
             )
         assert not problems, "\n".join(problems)

@@ -1,4 +1,8 @@
-"""The broker under test (chosen by --broker), the clients, and topics to use them on."""
+"""The broker under test (chosen by --broker), the clients, and topics to use them on.
+
+Every suite runs against a cluster of three as well; by default those of the clients do, and the others are asked for with
+`--broker headrace-cluster`. Topics have as many replicas as there are brokers.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -10,14 +14,23 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.conformance.clients.all import CLIENTS
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.broker import Broker, bootstrap
+from tests.support.broker import BrokerUnderTest, bootstrap
+from tests.support.headrace_cluster import HeadraceCluster
 from tests.support.headrace_process import HeadraceProcess
 
 MakeTopic = Callable[..., str]
+KINDS: dict[str, type[HeadraceProcess | HeadraceCluster | ApacheKafka]] = {
+    kind.name: kind for kind in (HeadraceProcess, HeadraceCluster, ApacheKafka)
+}
+CLIENT_SUITES = ("test_groups", "test_offsets", "test_records")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    names = metafunc.config.getoption("--broker") or ["headrace"]
+    names = metafunc.config.getoption("--broker") or [HeadraceProcess.name]
+    if not metafunc.config.getoption("--broker") and metafunc.module.__name__.endswith(
+        CLIENT_SUITES
+    ):
+        names = [HeadraceProcess.name, HeadraceCluster.name]
     if "broker" in metafunc.fixturenames:
         metafunc.parametrize("broker", names, indirect=True, scope="session")
     if "own_broker" in metafunc.fixturenames:
@@ -30,25 +43,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
+) -> Iterator[BrokerUnderTest]:
     """The broker under test: one for the whole run, so topics and groups must be a test's own."""
     if request.param == ApacheKafka.name:
         yield request.getfixturevalue("apache_kafka")
     else:
-        with HeadraceProcess(tmp_path_factory.mktemp("headrace")) as process:
+        with KINDS[request.param](tmp_path_factory.mktemp(request.param)) as process:
             yield process
 
 
 @pytest.fixture
-def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
+def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerUnderTest]:
     """A broker for one test alone, which may stop and kill it."""
-    kind = ApacheKafka if request.param == ApacheKafka.name else HeadraceProcess
-    with kind(tmp_path / request.param) as process:
+    with KINDS[request.param](tmp_path / request.param) as process:
         yield process
 
 
 @pytest.fixture(scope="session")
-def address(broker: Broker) -> str:
+def address(broker: BrokerUnderTest) -> str:
     """What a client calls bootstrap servers."""
     return bootstrap(broker)
 
@@ -66,13 +78,23 @@ def unique() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def make_topic(admin: AdminClient, unique: Callable[[str], str]) -> MakeTopic:
+def make_topic(
+    broker: BrokerUnderTest, admin: AdminClient, unique: Callable[[str], str]
+) -> MakeTopic:
     """Create a topic with a new name: make_topic("orders", partitions=3, config={"retention.ms": "1000"})."""
 
     def make(stem: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> str:
         name = unique(stem)
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
+        topic = NewTopic(
+            name,
+            num_partitions=partitions,
+            replication_factor=len(broker.ports),
+            config=config or {},
+        )
         admin.create_topics([topic])[name].result(30)
+        if isinstance(broker, HeadraceCluster):
+            # The controller answers when it has decided; the other brokers hear of it a moment later.
+            broker.processes.wait_for_full_isr(name)
         return name
 
     return make

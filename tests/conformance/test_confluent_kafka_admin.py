@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from tests.conformance.clients.confluent import Confluent
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import numbered
+from tests.support.broker import BrokerUnderTest
 
 TIMEOUT_S = 30
 Unique = Callable[[str], str]
@@ -34,14 +35,17 @@ def create(admin: AdminClient, topic: NewTopic, *, validate_only: bool = False) 
     admin.create_topics([topic], validate_only=validate_only)[topic.topic].result(TIMEOUT_S)
 
 
-def test_a_topic_is_created_described_grown_and_deleted(admin: AdminClient, unique: Unique) -> None:
-    topic = unique("life-of-a-topic")
-    create(admin, NewTopic(topic, 2, 1, config={"retention.ms": "1234"}))
-    partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
-    assert {number: (p.leader, p.replicas, p.isrs) for number, p in partitions.items()} == {
-        0: (1, [1], [1]),
-        1: (1, [1], [1]),
-    }
+def test_a_topic_is_created_described_grown_and_deleted(
+    broker: BrokerUnderTest, admin: AdminClient, unique: Unique
+) -> None:
+    topic, brokers = unique("life-of-a-topic"), sorted(broker.ports)
+    create(admin, NewTopic(topic, 2, len(brokers), config={"retention.ms": "1234"}))
+    wait_until(lambda: topic in topics_of(admin))
+    partitions = topics_of(admin)[topic].partitions
+    assert sorted(partitions) == [0, 1]
+    for partition in partitions.values():
+        assert partition.leader == partition.replicas[0]
+        assert sorted(partition.replicas) == sorted(partition.isrs) == brokers
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(TIMEOUT_S)
     # Kafka answers when the controller has decided; its brokers hear of it a moment later.
     wait_until(lambda: len(topics_of(admin)[topic].partitions) == 5)
@@ -74,7 +78,7 @@ def test_validation_creates_nothing(admin: AdminClient, unique: Unique) -> None:
         ("..", 1, 1, {}, "TOPIC_EXCEPTION"),
         ("x" * 250, 1, 1, {}, "TOPIC_EXCEPTION"),
         ("no-partitions", 0, 1, {}, "INVALID_PARTITIONS"),
-        ("too-many-replicas", 1, 2, {}, "INVALID_REPLICATION_FACTOR"),
+        ("too-many-replicas", 1, 4, {}, "INVALID_REPLICATION_FACTOR"),
         ("unknown-config", 1, 1, {"no.such.config": "1"}, "INVALID_CONFIG"),
         ("bad-config", 1, 1, {"retention.ms": "soon"}, "INVALID_CONFIG"),
     ],
@@ -193,8 +197,10 @@ def test_groups_are_listed_described_and_deleted(
     assert error_name(lambda: gone.result(TIMEOUT_S)) == "GROUP_ID_NOT_FOUND"
 
 
-def test_the_cluster_describes_itself(admin: AdminClient, address: str) -> None:
+def test_the_cluster_describes_itself(broker: BrokerUnderTest, admin: AdminClient) -> None:
     described = admin.describe_cluster().result(TIMEOUT_S)
     assert described.cluster_id
-    assert described.controller.id == 1
-    assert [f"{node.host}:{node.port}" for node in described.nodes] == [address]
+    assert described.controller.id in broker.ports
+    assert {node.id: (node.host, node.port) for node in described.nodes} == {
+        number: ("127.0.0.1", port) for number, port in broker.ports.items()
+    }

@@ -10,6 +10,8 @@ from tests.conformance.clients.confluent import Confluent
 from tests.conformance.clients.kafka_python import KafkaPython, close_quietly
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import BASE_TIMESTAMP_MS, numbered
+from tests.conformance.test_confluent_kafka_admin import wait_until
+from tests.support.broker import BrokerUnderTest
 
 Unique = Callable[[str], str]
 
@@ -23,17 +25,23 @@ def kafka_admin(address: str) -> Iterator[Any]:
     close_quietly(client)
 
 
-def test_topics_are_created_described_grown_and_deleted(kafka_admin: Any, unique: Unique) -> None:
-    topic = unique("kafka-python-topic")
-    kafka_admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1}})
-    assert topic in kafka_admin.list_topics()
+def test_topics_are_created_described_grown_and_deleted(
+    broker: BrokerUnderTest, kafka_admin: Any, unique: Unique
+) -> None:
+    topic, replicas = unique("kafka-python-topic"), len(broker.ports)
+    kafka_admin.create_topics({topic: {"num_partitions": 2, "replication_factor": replicas}})
+    wait_until(lambda: topic in kafka_admin.list_topics())
     kafka_admin.create_partitions({topic: 3})
+
+    def partitions() -> list[Any]:
+        return list(kafka_admin.describe_topics([topic])[0]["partitions"])
+
+    wait_until(lambda: len(partitions()) == 3)
+    assert [part["partition_index"] for part in partitions()] == [0, 1, 2]
+    for part in partitions():
+        assert part["leader_id"] == part["replica_nodes"][0]
+        assert sorted(part["replica_nodes"]) == sorted(broker.ports)
     [described] = kafka_admin.describe_topics([topic])
-    assert [(part["partition_index"], part["leader_id"]) for part in described["partitions"]] == [
-        (0, 1),
-        (1, 1),
-        (2, 1),
-    ]
     [again] = kafka_admin.describe_topics([UUID(described["topic_id"])])
     assert again["name"] == topic
     kafka_admin.delete_topics([topic])
@@ -87,9 +95,9 @@ def test_groups_show_their_offsets(
 
 
 def test_the_cluster_and_its_log_directories_are_described(
-    kafka_admin: Any, make_topic: MakeTopic
+    broker: BrokerUnderTest, kafka_admin: Any, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("kafka-python-log-dirs")
     cluster = kafka_admin.describe_cluster()
-    assert [node["broker_id"] for node in cluster["brokers"]] == [1]
+    assert sorted(node["broker_id"] for node in cluster["brokers"]) == sorted(broker.ports)
     assert topic in str(kafka_admin.describe_log_dirs())

@@ -13,11 +13,11 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.conformance.clients.confluent import Confluent
 from tests.conformance.samples import numbered
-from tests.support.broker import Broker, bootstrap
+from tests.support.broker import BrokerUnderTest, bootstrap
 
 RECORDS = 6000
 UNDER_WAY = 500  # so that the load lasts beyond the restarts
-HOW: dict[str, Callable[[Broker], None]] = {
+HOW: dict[str, Callable[[BrokerUnderTest], None]] = {
     "stop": lambda broker: broker.stop(),
     "kill": lambda broker: broker.kill(),
 }
@@ -74,7 +74,7 @@ class Load:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_nothing_acknowledged_is_lost_or_doubled(own_broker: Broker, how: str) -> None:
+def test_nothing_acknowledged_is_lost_or_doubled(own_broker: BrokerUnderTest, how: str) -> None:
     address = bootstrap(own_broker)
     topic = make_topic(address, "loaded")
     load = Load(address, topic)
@@ -93,7 +93,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(own_broker: Broker, how: str) -
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_topics_configs_and_groups_survive(own_broker: Broker, how: str) -> None:
+def test_topics_configs_and_groups_survive(own_broker: BrokerUnderTest, how: str) -> None:
     address = bootstrap(own_broker)
     topic = make_topic(address, "kept", config={"retention.ms": "123456789"})
     Confluent().produce(address, topic, 0, numbered(10), codec="lz4")
@@ -115,6 +115,6 @@ def test_topics_configs_and_groups_survive(own_broker: Broker, how: str) -> None
 
 def make_topic(address: str, name: str, config: dict[str, str] | None = None) -> str:
     admin = AdminClient({"bootstrap.servers": address})
-    topic = NewTopic(name, 1, 1, config=config or {})
+    topic = NewTopic(name, 1, config=config or {})
     admin.create_topics([topic])[name].result(30)
     return name

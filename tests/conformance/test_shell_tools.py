@@ -13,6 +13,7 @@ from tests.conformance.clients.confluent import Confluent
 from tests.conformance.conftest import MakeTopic
 from tests.conformance.samples import BASE_TIMESTAMP_MS, CODECS, Record, numbered
 from tests.support import kafka_tools
+from tests.support.broker import BrokerUnderTest
 from tests.support.kafka_tools import Output
 
 Unique = Callable[[str], str]
@@ -30,11 +31,13 @@ def run(address: str) -> Run:
     return run_tool
 
 
-def test_topics_are_created_listed_described_altered_and_deleted(run: Run, unique: Unique) -> None:
-    topic = unique("tool-topic")
+def test_topics_are_created_listed_described_altered_and_deleted(
+    broker: BrokerUnderTest, run: Run, unique: Unique
+) -> None:
+    topic, replicas = unique("tool-topic"), len(broker.ports)
     created = run(
         *("topics", "--create", "--topic", topic, "--partitions", "2"),
-        *("--replication-factor", "1", "--config", "retention.ms=1000"),
+        *("--replication-factor", str(replicas), "--config", "retention.ms=1000"),
     )
     assert f"Created topic {topic}.\n" in created.stdout
     assert topic in run("topics", "--list").stdout.splitlines()
@@ -42,13 +45,19 @@ def test_topics_are_created_listed_described_altered_and_deleted(run: Run, uniqu
     described = run("topics", "--describe", "--topic", topic).stdout
     head, *partitions = described.splitlines()
     assert re.match(
-        rf"Topic: {topic}\tTopicId: \S{{22}}\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: ",
+        rf"Topic: {topic}\tTopicId: \S{{22}}\tPartitionCount: 3\tReplicationFactor: {replicas}\tConfigs: ",
         head,
     )
     assert "retention.ms=1000" in head
-    assert [line.split("\t")[2:6] for line in partitions] == [
-        [f"Partition: {number}", "Leader: 1", "Replicas: 1", "Isr: 1"] for number in range(3)
-    ]
+    for number, line in enumerate(partitions):
+        columns = dict(
+            column.split(": ", 1) for column in line.strip().split("\t") if ": " in column
+        )
+        assert columns["Partition"] == str(number)
+        assert columns["Leader"] == columns["Replicas"].split(",")[0]
+        for column in ("Replicas", "Isr"):
+            assert sorted(columns[column].split(",")) == sorted(map(str, broker.ports))
+    assert len(partitions) == 3
     again = run("topics", "--create", "--topic", topic, succeed=False)
     assert again.exit_code == 1
     assert f"Topic '{topic}' already exists." in again.stdout
@@ -95,7 +104,7 @@ def test_console_consumer_prints_time_and_partition(
 
 
 def test_consumer_groups_are_described_reset_and_deleted(
-    run: Run, address: str, make_topic: MakeTopic, unique: Unique
+    broker: BrokerUnderTest, run: Run, address: str, make_topic: MakeTopic, unique: Unique
 ) -> None:
     topic, group = make_topic("tool-group-topic"), unique("tool-group")
     Confluent().produce(address, topic, 0, numbered(10), codec="none")
@@ -106,7 +115,9 @@ def test_consumer_groups_are_described_reset_and_deleted(
     row = described.stdout.strip().splitlines()[-1].split()
     assert row == [group, topic, "0", "4", "10", "6", "-", "-", "-"]
     state = run("consumer-groups", "--describe", "--group", group, "--state").stdout
-    assert re.search(rf"{group}\s+{re.escape(address)}\s+\(1\)\s+\S*\s*Empty\s+0", state)
+    found = re.search(rf"{group}\s+127\.0\.0\.1:(\d+)\s+\((\d+)\)\s+\S*\s*Empty\s+0", state)
+    assert found is not None, state
+    assert (int(found[2]), int(found[1])) in broker.ports.items()
     reset = run(
         *("consumer-groups", "--reset-offsets", "--group", group, "--topic", topic),
         *("--to-offset", "2", "--execute"),
@@ -162,20 +173,23 @@ def test_offsets_are_got_and_records_deleted(
     assert by_time.stdout == ""
 
 
-def test_log_dirs_are_described(run: Run, make_topic: MakeTopic) -> None:
+def test_log_dirs_are_described(broker: BrokerUnderTest, run: Run, make_topic: MakeTopic) -> None:
     topic = make_topic("tool-log-dirs")
     described = run("log-dirs", "--describe", "--topic-list", topic).stdout
-    [broker] = json.loads(described.splitlines()[-1])["brokers"]
-    [log_dir] = broker["logDirs"]
-    assert (broker["broker"], log_dir["error"]) == (1, None)
-    assert log_dir["partitions"] == [
-        {"partition": f"{topic}-0", "size": 0, "offsetLag": 0, "isFuture": False}
-    ]
+    brokers = json.loads(described.splitlines()[-1])["brokers"]
+    assert sorted(each["broker"] for each in brokers) == sorted(broker.ports)
+    for each in brokers:
+        [log_dir] = each["logDirs"]
+        assert log_dir["error"] is None
+        assert log_dir["partitions"] == [
+            {"partition": f"{topic}-0", "size": 0, "offsetLag": 0, "isFuture": False}
+        ]
 
 
-def test_api_versions_are_shown(run: Run, address: str) -> None:
+def test_api_versions_are_shown(broker: BrokerUnderTest, run: Run) -> None:
     shown = run("broker-api-versions").stdout
-    assert shown.startswith(f"{address} (id: 1 rack: null")
+    for number, port in broker.ports.items():
+        assert f"127.0.0.1:{port} (id: {number} rack: null" in shown
     assert "UNSUPPORTED" not in shown.partition("Produce(0)")[2].partition("\n")[0]
     for line in ("Produce(0): 0 to 13 [usable: 13]", "Fetch(1): 4 to 18 [usable: 18]"):
         assert line in shown

@@ -5,8 +5,9 @@ not.
 """
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, TypeVar
 
 from headrace.client.admin.admin import MOVING, Admin
 from headrace.client.admin.group_offsets import alter_offsets, committed_offsets
@@ -24,6 +25,8 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+
+T = TypeVar("T")
 
 _NONE_THAT_YOUNG: Final = -1
 _LEADER_PATIENCE_S: Final = 120.0  # an election waits until the dead leader's session has run out
@@ -43,6 +46,7 @@ class ClusterOffsets:
         self._partitions: list[TopicPartition] = []
         self._leaders = Leaders(options.bootstrap_servers, client_id=options.client_id)
         self._good_until = 0.0
+        self._was_reached = False
 
     def close(self) -> None:
         self._admin.close()
@@ -57,7 +61,7 @@ class ClusterOffsets:
             return list(self._partitions)
         deadline = time.monotonic() + _TOPIC_PATIENCE_S
         while True:
-            found, missing = self._look()
+            found, missing = self._patiently(self._look)
             if not missing or not wait_for_topics:
                 self._partitions = found
                 self._good_until = time.monotonic() + self._options.metadata_ttl_ms / 1000
@@ -138,9 +142,7 @@ class ClusterOffsets:
         found: dict[TopicPartition, int] = {}
         deadline = time.monotonic() + _LEADER_PATIENCE_S
         while left := [each for each in timestamps if each not in found]:
-            of_leader: dict[int, list[TopicPartition]] = {}
-            for each in left:
-                of_leader.setdefault(self._leaders.leader_of(each), []).append(each)
+            of_leader = self._patiently(partial(self._by_leader, left))
             refused = refusal_of(ErrorCode.LEADER_NOT_AVAILABLE)
             for leader, partitions in of_leader.items():
                 if leader != NO_LEADER:
@@ -154,6 +156,26 @@ class ClusterOffsets:
             for each in left:
                 self._leaders.forget(each.topic)
         return found
+
+    def _by_leader(self, partitions: list[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        of_leader: dict[int, list[TopicPartition]] = {}
+        for each in partitions:
+            of_leader.setdefault(self._leaders.leader_of(each), []).append(each)
+        return of_leader
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """A cluster that was there and went is waited for; one that never was there is a wrong address."""
+        deadline = time.monotonic() + _LEADER_PATIENCE_S
+        while True:
+            try:
+                found = ask()
+            except Disconnected:
+                if not self._was_reached or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_RETRY_AFTER_S)
+            else:
+                self._was_reached = True
+                return found
 
     def _list_at(
         self,

@@ -21,6 +21,7 @@ from headrace.pipelines.pipeline import (
     Topic,
     View,
 )
+from headrace.pipelines.spark_session import make_active
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,6 +132,7 @@ class Datasets:
             writer = writer.trigger(availableNow=True)
         elif flow.trigger is not None:
             writer = writer.trigger(processingTime=flow.trigger)
+        make_active(self._spark)
         return writer.start()
 
     def _writer(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:

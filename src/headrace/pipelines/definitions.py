@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,33 +29,51 @@ from headrace.pipelines.pipeline import (
 )
 from headrace.pipelines.source_options import parse_source_options
 
+_SDP = re.compile(r"pyspark\.pipelines|from pyspark import .*\bpipelines\b")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SPARK = "spark"  # an argument of this name is the session
 
 
-def load(path: Path, *, variables: Mapping[str, Any] | None = None) -> Definitions:
-    """What a file defines. Raises DefinitionError. `variables` are put into the file's namespace."""
+def require_file(path: Path) -> None:
+    """Raises DefinitionError where there is no such file: that can be told before Spark is started."""
     if not path.is_file():
         raise DefinitionError(f"there is no file {path}")
+
+
+def load(path: Path, *, variables: Mapping[str, Any] | None = None) -> Definitions:
+    """What a file defines. Raises DefinitionError. `variables` are put into the file's namespace."""
+    require_file(path)
     given = dict(variables or {})
+    text = path.read_text(encoding="utf-8")
     with collecting() as found:
-        if "pyspark.pipelines" in path.read_text(encoding="utf-8") or _imports_sdp(path):
+        if _SDP.search(text):
             from headrace.pipelines.sdp_definitions import collecting_sdp
 
             with collecting_sdp(found):
-                runpy.run_path(str(path), init_globals=given)
+                _run(path, given)
         else:
-            runpy.run_path(str(path), init_globals=given)
+            _run(path, given)
     if not found.flows:
         raise DefinitionError(f"{path} defines no flow: nothing would be written")
     return found
 
 
-def _imports_sdp(path: Path) -> bool:
-    return (
-        re.search(r"from pyspark import .*\bpipelines\b", path.read_text(encoding="utf-8"))
-        is not None
-    )
+def _run(path: Path, variables: dict[str, Any]) -> None:
+    """Run the file's code. A slip in it is told with its line; what it raises itself is its own."""
+    try:
+        runpy.run_path(str(path), init_globals=variables)
+    except SyntaxError as error:
+        line = error.lineno if error.filename == str(path) else None
+        raise DefinitionError(_slip(path, line, f"SyntaxError: {error.msg}")) from error
+    except (NameError, ImportError, TypeError, AttributeError) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        words = f"{type(error).__name__}: {error}"
+        raise DefinitionError(_slip(path, lines[-1] if lines else None, words)) from error
+
+
+def _slip(path: Path, line: int | None, words: str) -> str:
+    return f"{path}, line {line}: {words}" if line is not None else f"{path}: {words}"
 
 
 def check(definitions: Definitions, *, bootstrap_servers: str) -> None:

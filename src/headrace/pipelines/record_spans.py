@@ -30,6 +30,8 @@ Bools = npt.NDArray[np.bool_]
 PART_BYTES: Final = 64 * 1024 * 1024  # opened at once: what inflated batches may take together
 PART_ROWS: Final = 65_536
 _INT64_BITS: Final = 64
+_FEW_RECORDS: Final = 16  # fewer of one length are walked as fast as they are compared
+_STRETCH_RECORDS: Final = 64
 
 
 class Aborted(NamedTuple):
@@ -208,6 +210,48 @@ def _record_bodies(payload: bytes, part: _Part) -> tuple[Int64s, Int64s, Int64s]
 
 def _walk(payload: bytes, position: int, count: int, firsts: list[int]) -> int:
     """Append where each record's length stands. Lengths are taken as positive here, and checked later for all."""
+    stretch = _STRETCH_RECORDS
+    while count:
+        length, following = _alike(payload, position, count)
+        if length:
+            firsts.extend(range(position, following, (following - position) // length))
+            position, count = following, count - length
+            stretch = _STRETCH_RECORDS
+            continue
+        walked = min(count, stretch)
+        position = _walk_singly(payload, position, walked, firsts)
+        count -= walked
+        stretch *= 2  # records of many lengths are not asked again and again whether they are alike
+    return position
+
+
+def _alike(payload: bytes, position: int, count: int) -> tuple[int, int]:
+    """How many records from here on have the length of the first one, and where they end; 0 where they are too few.
+
+    Each length that is the same leads to the next one, so none is guessed: the first that differs ends the row.
+    """
+    if position + 1 >= len(payload):
+        return 0, position
+    byte, second = payload[position], payload[position + 1]
+    if byte < 0x80:
+        size = 1 + (byte >> 1)
+    elif second < 0x80:
+        size = 2 + ((byte & 0x7F | second << 7) >> 1)
+    else:
+        return 0, position
+    most = min(count, (len(payload) - position) // size)
+    if most < _FEW_RECORDS or payload[position + size] != byte:
+        return 0, position
+    data = np.frombuffer(payload, dtype=np.uint8)
+    until = position + size * most
+    same = data[position:until:size] == byte
+    if byte >= 0x80:
+        same &= data[position + 1 : until : size] == second
+    length = most if same.all() else int(np.argmin(same))
+    return (length, position + size * length) if length >= _FEW_RECORDS else (0, position)
+
+
+def _walk_singly(payload: bytes, position: int, count: int, firsts: list[int]) -> int:
     append = firsts.append
     try:
         for _ in range(count):

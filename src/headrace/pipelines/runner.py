@@ -20,7 +20,7 @@ from headrace.client.admin.refusal import Refusal
 from headrace.errors import HeadraceError
 from headrace.ids import TopicPartition
 from headrace.pipelines.datasets import Datasets
-from headrace.pipelines.definitions import check, dead_letter_topics, load
+from headrace.pipelines.definitions import check, dead_letter_topics, load, require_file
 from headrace.pipelines.progress_report import flow_report, report_line
 from headrace.pipelines.run_state import RunState
 from headrace.pipelines.spark_session import start_session
@@ -59,6 +59,7 @@ def validate(options: RunOptions, *, with_spark: bool) -> Definitions:
         definitions = load(options.path)
         check(definitions, bootstrap_servers=options.bootstrap_servers)
         return definitions
+    require_file(options.path)
     with _session(options) as spark:
         definitions = load(options.path, variables={"spark": spark})
         check(definitions, bootstrap_servers=options.bootstrap_servers)
@@ -71,6 +72,7 @@ def validate(options: RunOptions, *, with_spark: bool) -> Definitions:
 
 def run(options: RunOptions, *, say: Callable[[str], None]) -> str:
     """Run a pipeline until it is done or told to stop; how it ended. Raises FlowFailed and what is wrong with the file."""
+    require_file(options.path)
     state = options.state
     state.begin(file=str(options.path.resolve()), master=options.master)
     say(

@@ -128,7 +128,8 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from headrace.pipelines.range_reading import read_range
 
-        assert isinstance(partition, RangePartition)
+        if not isinstance(partition, RangePartition):
+            return iter(())  # Spark makes a partition of its own where there is none
         return read_range(partition.task, self._schema, self._options)
 
 
@@ -144,11 +145,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Opener(self._schema, self._options.opening)
         self._cluster: ClusterOffsets | None = None
         self._progress: StreamProgress | None = None
+        self._shown: dict[str, Any] | None = None  # to the group
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return self._answering().initial()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        # Spark's own commit() comes with the next batch only: a group whose topic rests would seem to lag for ever.
+        # A batch that ended at `start` is done when the end of the next one is asked for.
+        self._show_progress(start)
         # With limits of our own, "all that is available" comes only from a trigger that wants it.
         everything = self._is_limited() and isinstance(limit, ReadAllAvailable)
         return self._answering().next_end(start, everything=everything)
@@ -189,21 +194,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, RangePartition)
         return read_range(partition.task, self._schema, self._options)
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def _show_progress(self, done: dict[str, Any]) -> None:
+        """Commit to the group, where there is one, how far the query came."""
         from headrace.errors import HeadraceError
         from headrace.pipelines.offset_ranges import offsets_in
 
         group = self._options.commit_group
-        offsets = offsets_in(end)
-        if not group or not offsets:
+        if not group or done == self._shown:
             return
         self._answering()
         assert self._cluster is not None
         try:
-            self._cluster.commit(group, offsets)
+            self._cluster.commit(group, offsets_in(done))
         except HeadraceError as error:
             # The checkpoint is what counts; the next batch shows the group a newer place.
             _log.warning("the progress was not committed to group %s: %s", group, error)
+        else:
+            self._shown = done
 
     def stop(self) -> None:
         if self._cluster is not None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing"
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 
+_ERROR_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
 # Measured: together the first two more than halve the time of a small micro-batch.
 SETTINGS: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
@@ -33,6 +35,7 @@ SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.buffer.size": "1048576",  # bytes per turn between Java and Python
 }
 
 
@@ -74,25 +77,49 @@ def start_session(
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
+    if log_file is not None:
+        _log_errors_in(log_file)
+    archive = None if master.startswith("local") else _package_for_executors()
     with _noise_in(log_file):
         session = builder.getOrCreate()
+        if archive is not None:
+            # First: what is registered knows the files that were shipped before.
+            session.sparkContext.addPyFile(str(archive))
         session.dataSource.register(HeadraceDataSource)
-    if not master.startswith("local"):
-        ship(session)
     return session
 
 
-def ship(session: SparkSession) -> None:
-    """Send this package to the executors."""
+def make_active(session: SparkSession) -> None:
+    """Make this the thread's active session.
+
+    Spark looks for the writer of a stream there and nowhere else, and after some failed queries there was none.
+    """
+    session.createDataFrame([], "nothing INT")  # the one public call that does it
+
+
+def _package_for_executors() -> Path:
+    """This package as an archive, until the process ends. Python processes beside the driver find it by their path."""
+    import atexit
+    import shutil
     import tempfile
+
+    directory = tempfile.mkdtemp(prefix="headrace-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    archive = write_package(Path(directory) / "headrace.zip")
+    paths = [str(archive), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    return archive
+
+
+def write_package(archive: Path) -> Path:
+    """This package as an archive that Spark can ship."""
     import zipfile
 
     package = Path(__file__).resolve().parents[1]
-    archive = Path(tempfile.mkdtemp(prefix="headrace-")) / "headrace.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
         for path in sorted(package.rglob("*.py")):
             target.write(path, Path("headrace") / path.relative_to(package))
-    session.sparkContext.addPyFile(str(archive))
+    return archive
 
 
 def _cores(master: str) -> int:
@@ -109,6 +136,18 @@ def _prepare_environment() -> None:
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
+
+
+def _log_errors_in(log_file: Path) -> None:
+    """PySpark prints each error as JSON before it raises it. Whoever catches it says it in words: JSON is for the log."""
+    import logging
+
+    from pyspark.logger import PySparkLogger
+
+    for name in _ERROR_LOGGERS:
+        logger = PySparkLogger.getLogger(name)
+        logger.handlers.clear()
+        logger.addHandler(logging.FileHandler(log_file, delay=True))
 
 
 @contextmanager

@@ -1,0 +1,161 @@
+"""Spark through format("headrace") against Spark's own Kafka connector: the same topic, the same session, in turns.
+
+Both read and write one Headrace broker. Records have 100 bytes and no key; what is read goes to Spark's noop sink. Rates are
+the best of the turns, because the machine's other work only ever makes a turn slower.
+"""
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.report import Line, Report
+from headrace.pipelines.spark_session import start_session
+from tests.support.headrace_process import HeadraceProcess
+from tests.support.spark_kafka import find_jars
+
+RECORDS = 1_000_000  # in each of two partitions
+WRITTEN = 500_000
+VALUE = b"x" * 100
+TURNS = 4
+STREAM_S = 25.0
+FORMATS = ("headrace", "kafka")
+
+
+def run() -> Report:
+    """All of it; about five minutes."""
+    report = Report("pipeline: Spark with format('headrace') against Spark's own Kafka connector")
+    jars = ",".join(str(jar) for jar in find_jars())
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as scratch:
+        directory = Path(scratch)
+        with HeadraceProcess(directory / "broker") as broker:
+            servers = f"127.0.0.1:{broker.port}"
+            _fill(servers)
+            spark = start_session(
+                "bench",
+                master="local[2]",
+                settings={"spark.jars": jars, "spark.driver.memory": "2g"},
+                log_file=directory / "spark.log",
+            )
+            try:
+                report.lines.append(_reading(spark, servers, (0,), at_least=2.0))
+                report.lines.append(_reading(spark, servers, (0, 1), at_least=2.0))
+                report.lines.append(_writing(spark, servers, tasks=1, at_least=1.0))
+                report.lines.append(_writing(spark, servers, tasks=2, at_least=1.0))
+                report.lines.append(_micro_batches(spark, servers, directory))
+            finally:
+                spark.stop()
+    return report
+
+
+def _fill(servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    made = admin.create_topics(
+        [
+            NewTopic(name, 2, 1)
+            for name in ("records", "written-headrace", "written-kafka", "trickle")
+        ]
+    )
+    for future in made.values():
+        future.result()
+    producer = Producer(
+        {"bootstrap.servers": servers, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000}
+    )
+    for partition in (0, 1):
+        for number in range(RECORDS):
+            producer.produce("records", VALUE, partition=partition)
+            if number % 10_000 == 0:
+                producer.poll(0)
+        producer.flush()
+
+
+def _best(turns: dict[str, Callable[[], Any]], rows: int) -> dict[str, float]:
+    """Rows per second of each format, the best of alternating turns; the first turn of each warms it up."""
+    best = dict.fromkeys(turns, 0.0)
+    for turn in range(TURNS + 1):
+        for name, work in turns.items():
+            began = time.perf_counter()
+            work()
+            rate = rows / (time.perf_counter() - began)
+            if turn:
+                best[name] = max(best[name], rate)
+    return best
+
+
+def _ratio(what: str, best: dict[str, float], at_least: float) -> Line:
+    detail = ", ".join(f"{name} {rate / 1e6:.2f} M rows/s" for name, rate in best.items())
+    return Line(what=what, value=best["headrace"] / best["kafka"], at_least=at_least, detail=detail)
+
+
+def _reading(
+    spark: SparkSession, servers: str, partitions: tuple[int, ...], *, at_least: float
+) -> Line:
+    def frame(name: str) -> DataFrame:
+        reader = spark.read.format(name).option("kafka.bootstrap.servers", servers)
+        return reader.option("assign", json.dumps({"records": list(partitions)})).load()
+
+    turns = {name: _noop(frame(name)) for name in FORMATS}
+    best = _best(turns, RECORDS * len(partitions))
+    return _ratio(f"read 100-byte records, {len(partitions)} task(s)", best, at_least)
+
+
+def _noop(frame: DataFrame) -> Callable[[], None]:
+    return lambda: frame.write.format("noop").mode("overwrite").save()
+
+
+def _writing(spark: SparkSession, servers: str, *, tasks: int, at_least: float) -> Line:
+    rows = spark.range(0, WRITTEN, 1, tasks).selectExpr("repeat('x', 100) as value")
+
+    def write(name: str) -> Callable[[], None]:
+        writer = rows.write.format(name).mode("append").option("kafka.bootstrap.servers", servers)
+        return lambda: writer.option("topic", f"written-{name}").save()
+
+    best = _best({name: write(name) for name in FORMATS}, WRITTEN)
+    return _ratio(f"write 100-byte records, {tasks} task(s)", best, at_least)
+
+
+def _micro_batches(spark: SparkSession, servers: str, directory: Path) -> Line:
+    """Batches of a few records each, as fast as they go."""
+    times = {name: _batch_ms(spark, servers, name, directory) for name in FORMATS}
+    detail = ", ".join(f"{name} {value:.0f} ms" for name, value in times.items())
+    ratio = times["headrace"] / times["kafka"]
+    return Line(what="streaming micro-batch, p50", value=ratio, at_most=1.5, detail=detail)
+
+
+def _batch_ms(spark: SparkSession, servers: str, name: str, directory: Path) -> float:
+    reader = spark.readStream.format(name).option("kafka.bootstrap.servers", servers)
+    query = (
+        reader.option("subscribe", "trickle")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(directory / f"checkpoint-{name}"))
+        .start()
+    )
+    ended = threading.Event()
+
+    def trickle() -> None:
+        producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        while not ended.is_set():
+            producer.produce("trickle", VALUE)
+            producer.flush()
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    time.sleep(STREAM_S)
+    found = [
+        each.durationMs["triggerExecution"] for each in query.recentProgress if each.numInputRows
+    ]
+    ended.set()
+    thread.join()
+    query.stop()
+    return float(median(found[len(found) // 3 :]))  # the first ones warm up
