@@ -45,10 +45,11 @@ class OffsetWaiters:
 class GrowthWaiters:
     """Waiting until there is more to read, or the partition's role changes."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("_waiters", "times")
 
     def __init__(self) -> None:
         self._waiters: dict[OnGrowth, None] = {}
+        self.times = 0  # of growth so far: tells who begins to wait whether it has missed one
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -63,6 +64,7 @@ class GrowthWaiters:
 
     def notify(self) -> None:
         """There is more to read."""
+        self.times += 1
         if self._waiters:
             for waiter in tuple(self._waiters):
                 waiter()

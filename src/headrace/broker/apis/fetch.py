@@ -83,18 +83,25 @@ def handle(
     fetch.read_all()
     if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wanted:
         return fetch.answer(traffic)
-    return _wait(fetch, request.max_wait_ms, traffic)
+    waiters = fetch.waiters
+    return _wait(fetch, waiters, _growth(waiters), request.max_wait_ms, traffic)
 
 
-async def _wait(fetch: "_Fetch", max_wait_ms: int, traffic: Traffic) -> list[Piece]:
+async def _wait(
+    fetch: "_Fetch",
+    waiters: list[GrowthWaiters],
+    growth_seen: int,
+    max_wait_ms: int,
+    traffic: Traffic,
+) -> list[Piece]:
     """Read again each time one of the partitions grows, until there is enough or the time is up."""
     grown = asyncio.Event()
-    hosted = fetch.hosted
-    for partition in hosted:
-        fetch.reader.waiters(partition).add(grown.set)
+    for each in waiters:
+        each.add(grown.set)
+    if _growth(waiters) != growth_seen:
+        grown.set()  # something came before anybody was told to wake us
     try:
         async with asyncio.timeout(max_wait_ms / 1000):
-            fetch.read_all()  # what came before anybody was told to wake us
             while not fetch.is_satisfied:
                 await grown.wait()
                 grown.clear()
@@ -102,9 +109,13 @@ async def _wait(fetch: "_Fetch", max_wait_ms: int, traffic: Traffic) -> list[Pie
     except TimeoutError:
         fetch.read_all()
     finally:
-        for partition in hosted:
-            fetch.reader.waiters(partition).remove(grown.set)
+        for each in waiters:
+            each.remove(grown.set)
     return fetch.answer(traffic)
+
+
+def _growth(waiters: list[GrowthWaiters]) -> int:
+    return sum(each.times for each in waiters)
 
 
 class _Reader(Protocol):
@@ -253,10 +264,10 @@ class _Fetch:
         return self._bytes >= self._min_bytes or self._is_urgent
 
     @property
-    def hosted(self) -> list[Partition]:
-        """The wanted partitions that are here."""
+    def waiters(self) -> list[GrowthWaiters]:
+        """Where to wait for the wanted partitions that are here."""
         found = (self._partitions.get(self._name(key), ask.partition) for key, ask in self.wanted)
-        return [partition for partition in found if partition is not None]
+        return [self.reader.waiters(partition) for partition in found if partition is not None]
 
     def read_all(self) -> None:
         """Look at every wanted partition, from scratch."""
@@ -311,7 +322,10 @@ class _Fetch:
         return answer
 
     def _refused(self, topic: str, index: int, error_code: ErrorCode) -> FetchedPartition:
-        if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < _FIRST_WITH_STORAGE_ERROR:
+        if (
+            error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            and self._version < _FIRST_WITH_STORAGE_ERROR
+        ):
             error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # what a client of that age tries again
         answer = FetchedPartition(index, error_code)
         if error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
