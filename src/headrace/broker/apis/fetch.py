@@ -126,7 +126,7 @@ class _Reader(Protocol):
     ) -> PartitionRead | Refused: ...
     def waiters(self, partition: Partition) -> GrowthWaiters: ...
     def content(self, records: FileSlice) -> bytes | memoryview: ...
-    def sent(self, topic: str, index: int, size: int) -> None: ...
+    def sent(self, topic: str, index: int, size: int) -> int: ...
 
 
 class _ConsumerReader(NamedTuple):
@@ -155,8 +155,8 @@ class _ConsumerReader(NamedTuple):
         # All of it lies below the high watermark, where nothing is ever truncated: no copy is needed.
         return records.view()
 
-    def sent(self, topic: str, index: int, size: int) -> None:
-        """Nobody holds consumers back here."""
+    def sent(self, topic: str, index: int, size: int) -> int:
+        return size
 
 
 class _FollowerReader(NamedTuple):
@@ -192,8 +192,9 @@ class _FollowerReader(NamedTuple):
         # Above the high watermark a truncation could pull the file from under a view.
         return records.copy()
 
-    def sent(self, topic: str, index: int, size: int) -> None:
+    def sent(self, topic: str, index: int, size: int) -> int:
         self.throttle.passed(TopicPartition(topic, index), size)
+        return 0  # copies are not what consumers are given
 
 
 def _reader(
@@ -354,8 +355,8 @@ class _Fetch:
             is_here = self._partitions.of_topic(name) is not None
             counters = traffic.of(name if is_here else UNKNOWN_TOPIC)
             counters.fetch_requests += 1
-            counters.bytes_out += len(answer.records)
-            self.reader.sent(name, answer.partition_index, len(answer.records))
+            size = len(answer.records)
+            counters.bytes_out += self.reader.sent(name, answer.partition_index, size)
             if answer.error_code:
                 counters.failed_fetch_requests += 1
         return encode_fetch_response(

@@ -1,0 +1,59 @@
+"""The commands in the pages about pipelines work as they stand there, on a machine without Java."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pipelines.environments import path_without_java
+from tests.support.spark_topics import Topics
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("pipelines.md", "tools/pipeline.md", "tools/sql.md")
+COMMANDS = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FOUND = """\
+word | n
+-----+--
+be   | 2
+not  | 1
+or   | 1
+to   | 2
+"""
+
+
+@pytest.mark.timeout(600)
+def test_commands_work_as_they_stand(own_topics: Topics, tmp_path: Path) -> None:
+    own_topics.create_named("dead-letters")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path_without_java(programs)}",
+        "JAVA_HOME": "",
+        "HEADRACE_STATE_DIR": str(tmp_path / "state"),
+    }
+    told = ""
+    for page in PAGES:
+        for block in COMMANDS.findall((DOCS / page).read_text()):
+            done = subprocess.run(
+                ["bash", "-e", "-o", "pipefail", "-c", _here(block, own_topics)],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=400,
+                check=False,
+            )
+            assert done.returncode == 0, f"{page}: {done.stdout}{done.stderr}"
+            told += done.stdout + done.stderr
+    assert FOUND in told
+    assert "word-counts: offsets 0: 0-" in told, "which offsets were covered"
+    assert '{"rows": [{"n": 1}], "covered": [{"topic": "lines", "ranges": [[0, 0, 1]]}]}' in told
+    assert '{"name": "words", "state": "finished"' in told
+
+
+def _here(block: str, topics: Topics) -> str:
+    return block.replace("localhost:9092", topics.bootstrap_servers)
