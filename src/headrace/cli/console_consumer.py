@@ -283,7 +283,7 @@ def _write_all(messages: list[Message], printer: _Printer) -> bool:
                 printer.note(error)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
+        abandon_stdout()  # first: telling flushes it
         tell("Unable to write to standard out, closing consumer.")
-        abandon_stdout()
         return False
     return True

@@ -11,10 +11,12 @@ FETCH_SESSION_TOPIC_ID_ERROR.
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final, NamedTuple, Protocol
+from functools import partial
+from typing import Any, Final
 
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.fetch_readers import Reader, reader_of
 from headrace.broker.fetch_sessions import FetchSession, FetchSessions, WantedKey
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.partition_lookup import missing
@@ -22,11 +24,9 @@ from headrace.broker.read_replica import LEADER_ITSELF, RACK_AWARE, ReadReplica
 from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
-from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
-from headrace.log.file_slice import FileSlice
 from headrace.replication.partition import Partition
-from headrace.replication.partition_read import FollowerFetch, PartitionRead
+from headrace.replication.partition_read import PartitionRead
 from headrace.replication.partition_table import PartitionTable
 from headrace.replication.waiting import GrowthWaiters
 from headrace.wire.codec import Piece
@@ -68,7 +68,7 @@ def handle(
     session = sessions.resolve(request, uses_ids=version >= _FIRST_WITH_IDS, now_ms=clock())
     if isinstance(session, ErrorCode):
         return encode_fetch_response(version, [], error_code=session)
-    reader = _reader(request, context, clock, leader_throttle)
+    reader = reader_of(request, version, clock, leader_throttle)
     fetch = _Fetch(
         request,
         version,
@@ -89,125 +89,42 @@ def handle(
 
 async def _wait(
     fetch: "_Fetch",
-    waiters: list[GrowthWaiters],
+    waiters: dict[int, GrowthWaiters],
     growth_seen: int,
     max_wait_ms: int,
     traffic: Traffic,
 ) -> list[Piece]:
-    """Read again each time one of the partitions grows, until there is enough or the time is up."""
-    grown = asyncio.Event()
-    for each in waiters:
-        each.add(grown.set)
+    """Look again at partitions that grow, until there is enough or the time is up."""
+    woken = asyncio.Event()
+    grown: set[int] = set()
+
+    def note(place: int) -> None:
+        grown.add(place)
+        woken.set()
+
+    notes = [(each, partial(note, place)) for place, each in waiters.items()]
+    for each, waiter in notes:
+        each.add(waiter)
     if _growth(waiters) != growth_seen:
-        grown.set()  # something came before anybody was told to wake us
+        fetch.read_all()  # something came before anybody was told to wake us
     try:
         async with asyncio.timeout(max_wait_ms / 1000):
             while not fetch.is_satisfied:
-                await grown.wait()
+                await woken.wait()
+                woken.clear()
+                fetch.read_again(grown)
                 grown.clear()
-                fetch.read_all()
     except TimeoutError:
         fetch.read_all()
     finally:
-        for each in waiters:
-            each.remove(grown.set)
+        for each, waiter in notes:
+            each.remove(waiter)
+    fetch.refresh()
     return fetch.answer(traffic)
 
 
-def _growth(waiters: list[GrowthWaiters]) -> int:
-    return sum(each.times for each in waiters)
-
-
-class _Reader(Protocol):
-    """Consumers and followers read differently."""
-
-    def read(
-        self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
-    ) -> PartitionRead | Refused: ...
-    def waiters(self, partition: Partition) -> GrowthWaiters: ...
-    def content(self, records: FileSlice) -> bytes | memoryview: ...
-    def sent(self, topic: str, index: int, size: int) -> int: ...
-
-
-class _ConsumerReader(NamedTuple):
-    """Reads what is committed; from a follower too, where the version knows of that (KIP-392)."""
-
-    read_committed: bool
-    by_follower: bool
-
-    def read(
-        self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
-    ) -> PartitionRead | Refused:
-        return partition.read(
-            ask.fetch_offset,
-            max_bytes,
-            current_leader_epoch=ask.current_leader_epoch,
-            last_fetched_epoch=ask.last_fetched_epoch,
-            read_committed=self.read_committed,
-            at_least_one=at_least_one,
-            by_follower=self.by_follower,
-        )
-
-    def waiters(self, partition: Partition) -> GrowthWaiters:
-        return partition.growth
-
-    def content(self, records: FileSlice) -> bytes | memoryview:
-        # All of it lies below the high watermark, where nothing is ever truncated: no copy is needed.
-        return records.view()
-
-    def sent(self, topic: str, index: int, size: int) -> int:
-        return size
-
-
-class _FollowerReader(NamedTuple):
-    """Reads up to the log's end, and tells the leader how far it has come."""
-
-    replica_id: int
-    broker_epoch: int
-    clock: Clock
-    throttle: ReplicaThrottle
-
-    def read(
-        self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
-    ) -> PartitionRead | Refused:
-        follower = FollowerFetch(
-            self.replica_id,
-            self.broker_epoch,
-            ask.fetch_offset,
-            ask.last_fetched_epoch,
-            ask.current_leader_epoch,
-            ask.log_start_offset,
-        )
-        if self.throttle.holds_back(partition.topic_partition, self.replica_id):
-            # What it has is noted all the same.
-            max_bytes, at_least_one = 0, False
-        return partition.read_as_leader(
-            follower, max_bytes, now_ms=self.clock(), at_least_one=at_least_one
-        )
-
-    def waiters(self, partition: Partition) -> GrowthWaiters:
-        return partition.appended
-
-    def content(self, records: FileSlice) -> bytes | memoryview:
-        # Above the high watermark a truncation could pull the file from under a view.
-        return records.copy()
-
-    def sent(self, topic: str, index: int, size: int) -> int:
-        self.throttle.passed(TopicPartition(topic, index), size)
-        return 0  # copies are not what consumers are given
-
-
-def _reader(
-    request: FetchRequest, context: RequestContext, clock: Clock, throttle: ReplicaThrottle
-) -> _Reader:
-    state = request.replica_state
-    replica_id = request.replica_id if state is None else state.replica_id
-    if replica_id >= 0:
-        epoch = -1 if state is None else state.replica_epoch
-        return _FollowerReader(replica_id, epoch, clock, throttle)
-    return _ConsumerReader(
-        request.isolation_level == _READ_COMMITTED, context.version >= _FIRST_WITH_RACK
-    )
+def _growth(waiters: dict[int, GrowthWaiters]) -> int:
+    return sum(each.times for each in waiters.values())
 
 
 class _Fetch:
@@ -235,7 +152,7 @@ class _Fetch:
         session: FetchSession | None,
         partitions: PartitionTable,
         cluster: ClusterView,
-        reader: _Reader,
+        reader: Reader,
         max_bytes: int,
     ) -> None:
         self._version = version
@@ -265,10 +182,14 @@ class _Fetch:
         return self._bytes >= self._min_bytes or self._is_urgent
 
     @property
-    def waiters(self) -> list[GrowthWaiters]:
-        """Where to wait for the wanted partitions that are here."""
+    def waiters(self) -> dict[int, GrowthWaiters]:
+        """Where to wait for the wanted partitions that are here, by their place among the wanted."""
         found = (self._partitions.get(self._name(key), ask.partition) for key, ask in self.wanted)
-        return [self.reader.waiters(partition) for partition in found if partition is not None]
+        return {
+            place: self.reader.waiters(partition)
+            for place, partition in enumerate(found)
+            if partition is not None
+        }
 
     def read_all(self) -> None:
         """Look at every wanted partition, from scratch."""
@@ -276,16 +197,36 @@ class _Fetch:
         self._bytes = 0
         self._is_urgent = False
         for key, ask in self.wanted:
-            name = self._name(key)
-            answer = self._read(name, key, ask)
-            self._answers.append((key, name, answer))
-            self._bytes += len(answer.records)
-            if (
-                answer.error_code
-                or answer.details is not None
-                or answer.preferred_read_replica != LEADER_ITSELF
-            ):
-                self._is_urgent = True
+            self._answers.append(self._look_at(key, ask))
+
+    def read_again(self, places: set[int]) -> None:
+        """Look at some of them again, by their place among the wanted."""
+        for place in sorted(places):
+            self._bytes -= len(self._answers[place][2].records)
+            self._answers[place] = self._look_at(*self.wanted[place])
+
+    def _look_at(
+        self, key: WantedKey, ask: FetchPartition
+    ) -> tuple[WantedKey, str, FetchedPartition]:
+        name = self._name(key)
+        answer = self._read(name, key, ask)
+        self._bytes += len(answer.records)
+        if (
+            answer.error_code
+            or answer.details is not None
+            or answer.preferred_read_replica != LEADER_ITSELF
+        ):
+            self._is_urgent = True
+        return key, name, answer
+
+    def refresh(self) -> None:
+        """Bring up to date what is told beside records: it moves also where nothing was read again."""
+        for _, name, answer in self._answers:
+            partition = self._partitions.get(name, answer.partition_index)
+            if partition is not None and not answer.error_code:
+                answer.high_watermark = partition.high_watermark
+                answer.last_stable_offset = partition.last_stable_offset
+                answer.log_start_offset = partition.log.log_start_offset
 
     def _name(self, key: WantedKey) -> str:
         (name, topic_id), _ = key

@@ -13,6 +13,7 @@ from headrace.broker.request import RequestContext
 from headrace.broker.traffic import Traffic
 from headrace.records.batch_builder import build_batch
 from headrace.records.batch_reader import Record
+from headrace.replication.partition import Partition
 from headrace.replication.throttle import UNLIMITED
 from headrace.wire.api_keys import ApiKey
 from headrace.wire.codec import Piece, decode
@@ -90,5 +91,44 @@ def test_what_is_written_before_the_wait_has_begun_ends_it() -> None:
         body = b"".join(await asyncio.wait_for(waiting, 5))
         (topic,) = decode(FetchResponse, 12, body).responses
         assert len(topic.partitions[0].records or b"") == len(batch)
+
+    story()
+
+
+def test_only_what_has_grown_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    @on_broker()
+    async def story(broker: OneBroker) -> None:
+        await broker.topic("orders", partitions=3)
+        asks = [
+            FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000)
+            for index in range(3)
+        ]
+        request = FetchRequest(
+            max_bytes=1000,
+            min_bytes=1,
+            max_wait_ms=60_000,
+            topics=[FetchTopic(topic="orders", partitions=asks)],
+        )
+        waiting = ask_fetch(broker, request, 12)
+        assert not isinstance(waiting, list)
+        task = asyncio.ensure_future(waiting)
+        await asyncio.sleep(0)
+        looked_at: list[int] = []
+        read = Partition.read
+
+        def noted(partition: Partition, *arguments: Any, **named: Any) -> object:
+            looked_at.append(partition.topic_partition.partition)
+            return read(partition, *arguments, **named)
+
+        monkeypatch.setattr(Partition, "read", noted)
+        partition = broker.partitions.get("orders", 1)
+        assert partition is not None
+        batch = memoryview(build_batch([Record(0, NOW_MS, None, b"value")]))
+        partition.append(batch, acks=1, now_ms=NOW_MS)
+        (topic,) = decode(FetchResponse, 12, b"".join(await asyncio.wait_for(task, 5))).responses
+        assert looked_at == [1]
+        assert [len(answer.records or b"") for answer in topic.partitions] == [0, len(batch), 0]
+        assert [answer.high_watermark for answer in topic.partitions] == [0, 1, 0]
+        assert not len(partition.growth), "nobody waits any more"
 
     story()
