@@ -19,7 +19,7 @@ from pathlib import Path
 NOT_ALLOWED = 77
 
 _NEW_MOUNTS, _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
-_BIND, _PRIVATE_ALL_THE_WAY = 0x1000, 0x44000
+_BIND, _BIND_ALL, _PRIVATE_ALL_THE_WAY = 0x1000, 0x5000, 0x44000
 _DIE_WITH_PARENT = 1
 _GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 0x1
 
@@ -67,7 +67,12 @@ def _furnish(directory: Path) -> None:
     _mount(b"proc", b"/proc", b"proc", 0)
     own = directory / "tmp"
     own.mkdir(exist_ok=True)
-    _mount(os.fsencode(own), b"/tmp", None, _BIND)
+    for needed in {Path(__file__).resolve().parents[2], Path(sys.prefix).resolve()}:
+        if needed.is_relative_to("/tmp"):  # would be hidden by ours
+            place = own / needed.relative_to("/tmp")
+            place.mkdir(parents=True, exist_ok=True)
+            _mount(os.fsencode(needed), os.fsencode(place), None, _BIND)
+    _mount(os.fsencode(own), b"/tmp", None, _BIND_ALL)
     with socket.socket() as any_socket:
         request = struct.pack("16sh14x", b"lo", 0)
         flags = struct.unpack("16sh14x", ioctl(any_socket, _GET_FLAGS, request))[1]
