@@ -15,8 +15,11 @@ from typing import cast
 from headrace.records.batch_view import HEADER_BYTES
 from headrace.wire.api_keys import ApiKey, request_class
 from headrace.wire.codec import Piece, decode, encode_pieces
-from headrace.wire.framing import length_prefix
-from headrace.wire.headers import decode_request_header, encode_response_header
+from headrace.wire.headers import (
+    decode_request_header,
+    encode_response_start,
+    response_header_has_tags,
+)
 from headrace.wire.message import Response
 from headrace.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from headrace.wire.messages.create_topics import (
@@ -116,8 +119,12 @@ class Floor:
         else:
             asked = decode(request_class(key), version, frame, header.size)
             body = encode_pieces(self._control(asked), version)
-        head = encode_response_header(key, version, header.correlation_id)
-        return [length_prefix([head, *body]), head, *body]
+        has_tags = response_header_has_tags(key, version)
+        body_bytes = sum(map(len, body))
+        return [
+            encode_response_start(header.correlation_id, body_bytes, has_tags=has_tags),
+            *body,
+        ]
 
     def _produce(self, frame: memoryview, position: int) -> bytes:
         """Produce v9 with one partition, read by hand: names and lengths are all that matters."""

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from struct import Struct
 from time import perf_counter
 from typing import Any, Final, cast
 
@@ -22,14 +21,10 @@ from headrace.errors import MalformedMessage
 from headrace.wire.api_keys import ApiKey
 from headrace.wire.codec import Piece, encode_pieces
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.headers import decode_request_header
+from headrace.wire.headers import decode_request_header, encode_response_start
 from headrace.wire.message import Response
 
 _logger = logging.getLogger(__name__)
-_HEAD: Final = Struct(">ii")  # length, correlation id
-_HEAD_WITH_TAGS: Final = Struct(">iib")
-_CORRELATION_BYTES: Final = 4
-_CORRELATION_AND_TAGS_BYTES: Final = 5
 _JOINED_BYTES: Final = 4096  # below this a copy is cheaper than a second piece to send
 _BEFORE_OPENING: Final = frozenset(
     (ApiKey.API_VERSIONS, ApiKey.PULL_CHANGES, ApiKey.ASK_CONTROLLER)
@@ -161,12 +156,8 @@ class _Reply:
 
 
 def _frame(api: BoundApi, version: int, correlation_id: int, body: list[Piece]) -> list[Piece]:
-    if version >= api.tags_from:
-        length = _CORRELATION_AND_TAGS_BYTES + sum(map(len, body))
-        head = _HEAD_WITH_TAGS.pack(length, correlation_id, 0)
-    else:
-        length = _CORRELATION_BYTES + sum(map(len, body))
-        head = _HEAD.pack(length, correlation_id)
-    if len(body) == 1 and length < _JOINED_BYTES:
-        return [head + body[0]]
-    return [head, *body]
+    body_bytes = sum(map(len, body))
+    start = encode_response_start(correlation_id, body_bytes, has_tags=version >= api.tags_from)
+    if len(body) == 1 and body_bytes < _JOINED_BYTES:
+        return [start + body[0]]
+    return [start, *body]

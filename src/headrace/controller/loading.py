@@ -121,12 +121,6 @@ def endpoints_of(node: BrokerNode) -> tuple[Endpoint, ...]:
     return tuple(endpoints)
 
 
-def endpoint_text(endpoint: Endpoint) -> str:
-    """An endpoint as a registration has it."""
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return f"{endpoint.listener}://{host}:{endpoint.port}"
-
-
 def _add_deleted_topics(picture: Picture, tree: Tree) -> None:
     for path, node in tree.items():
         try:

@@ -17,6 +17,9 @@ from headrace.wire.primitives import Buffer, skip_tags
 
 _FIXED = Struct(">hhih")
 _CORRELATION = Struct(">i")
+_START = Struct(">ii")  # length, correlation id; then, where there are tags, that there are none
+_START_WITH_TAGS = Struct(">iib")
+_TAGGED_HEADER_BYTES = 5
 _NO_TAGS = b"\0"
 _row = tuple.__new__  # half the price of calling a NamedTuple
 
@@ -61,11 +64,11 @@ def encode_request_header(header: RequestHeader) -> bytes:
     return _FIXED.pack(key, version, correlation_id, len(raw)) + raw + tags
 
 
-def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """The header of the answer to a request of this API and version."""
-    if response_header_has_tags(api_key, api_version):
-        return _CORRELATION.pack(correlation_id) + _NO_TAGS
-    return _CORRELATION.pack(correlation_id)
+def encode_response_start(correlation_id: int, body_bytes: int, *, has_tags: bool) -> bytes:
+    """A frame's length and the response header: all that stands in front of a body of so many bytes."""
+    if has_tags:
+        return _START_WITH_TAGS.pack(_TAGGED_HEADER_BYTES + body_bytes, correlation_id, 0)
+    return _START.pack(_CORRELATION.size + body_bytes, correlation_id)
 
 
 def response_tags_from(api_key: int) -> int:

@@ -2,7 +2,7 @@
 
 from headrace.wire.codec import encode_pieces
 from headrace.wire.framing import length_prefix
-from headrace.wire.headers import encode_response_header
+from headrace.wire.headers import encode_response_start, response_header_has_tags
 from headrace.wire.message import Response
 
 
@@ -11,5 +11,6 @@ def framed(payload: bytes) -> bytes:
 
 
 def answer_frame(correlation_id: int, response: Response, version: int) -> bytes:
-    header = encode_response_header(response.API_KEY, version, correlation_id)
-    return framed(b"".join([header, *encode_pieces(response, version)]))
+    body = b"".join(encode_pieces(response, version))
+    has_tags = response_header_has_tags(response.API_KEY, version)
+    return encode_response_start(correlation_id, len(body), has_tags=has_tags) + body

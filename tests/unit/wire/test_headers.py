@@ -9,8 +9,9 @@ from headrace.wire.headers import (
     decode_correlation_id,
     decode_request_header,
     encode_request_header,
-    encode_response_header,
+    encode_response_start,
     response_body_offset,
+    response_header_has_tags,
 )
 from headrace.wire.primitives import tag_section
 
@@ -71,7 +72,9 @@ def test_a_client_id_that_is_not_utf8_is_malformed() -> None:
 )
 def test_response_headers(api_key: ApiKey, version: int, raw: str) -> None:
     header = bytes.fromhex(raw)
-    assert encode_response_header(api_key, version, 7) == header
+    has_tags = response_header_has_tags(api_key, version)
+    start = encode_response_start(7, 4, has_tags=has_tags)
+    assert start == (len(header) + 4).to_bytes(4) + header
     assert decode_correlation_id(header) == 7
     assert response_body_offset(header + b"body", api_key, version) == len(header)
 
