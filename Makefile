@@ -29,8 +29,8 @@ $(STAMP): $(PINS) pyproject.toml
 demo: setup  ## show what Headrace does, end to end; ends by itself
 	@$(BIN)/python -m headrace.cli.main demo
 
-test: setup  ## run the tests (HEADRACE_REQUIRE_ALL=1: a missing tool is a failure, not a skip)
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup  ## run the tests, two files at a time (HEADRACE_REQUIRE_ALL=1: a missing tool is a failure, not a skip)
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup  ## lint, types, import contracts
 	@$(BIN)/ruff check .

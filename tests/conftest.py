@@ -21,8 +21,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let all tests that miss the same tool be one line of the summary, wherever they noticed."""
+    """Let all tests that miss the same tool be one line of the summary, wherever they noticed.
+
+    And escape what is no text in captured output: reports travel between processes as UTF-8.
+    """
     report = yield
+    report.sections = [
+        (name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections
+    ]
     if report.skipped and isinstance(report.longrepr, tuple):
         reason = report.longrepr[2]
         if tools.is_missing_tool(reason):

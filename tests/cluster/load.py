@@ -34,6 +34,7 @@ from tests.support.history import (
     told,
     value_of,
 )
+from tests.support.watermarks import watermarks
 
 _DELIVERY_S = 120
 _CLIENT = {
@@ -208,7 +209,7 @@ def read_all(
     """What a fresh reader finds, up to the high watermark of each partition."""
     consumer = _reader(cluster, topic, partitions)
     ends = {
-        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1]
+        partition: watermarks(consumer, TopicPartition(topic, partition))[1]
         for partition in partitions
     }
     log: dict[int, list[tuple[int, bytes | None]]] = {partition: [] for partition in partitions}

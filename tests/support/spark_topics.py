@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from tests.support.watermarks import watermarks
 
 READ_TIMEOUT_S = 20.0
 QUIET = {"log_level": 0}
@@ -121,7 +122,7 @@ class Topics:
         try:
             for number in self.partitions_of(name):
                 place = TopicPartition(name, number)
-                low, high = _watermarks(consumer, place)
+                low, high = watermarks(consumer, place)
                 consumer.assign([TopicPartition(name, number, low)])
                 position = low
                 while position < high:
@@ -147,18 +148,6 @@ class Topics:
             return {each.partition: each.offset for each in found if each.offset >= 0}
         finally:
             consumer.close()
-
-
-def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """Where a partition begins and ends. A leader that was just elected may not know yet."""
-    deadline = time.monotonic() + READ_TIMEOUT_S
-    while True:
-        try:
-            return consumer.get_watermark_offsets(place, timeout=10)
-        except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() >= deadline:
-                raise
-            time.sleep(0.05)
 
 
 def _stored(message: Message) -> Stored:
