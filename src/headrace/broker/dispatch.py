@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from headrace.broker.apis.api_versions import unsupported_version_answer
 from headrace.broker.connection import Answer, Connection
 from headrace.broker.frame_buffer import Frame
+from headrace.broker.produce_repeats import ProduceRepeats
 from headrace.broker.request import RequestContext
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.errors import MalformedMessage
@@ -25,6 +26,7 @@ from headrace.wire.headers import decode_request_header, encode_response_start
 from headrace.wire.message import Response
 
 _logger = logging.getLogger(__name__)
+_PRODUCE: Final = int(ApiKey.PRODUCE)
 _JOINED_BYTES: Final = 4096  # below this a copy is cheaper than a second piece to send
 _BEFORE_OPENING: Final = frozenset(
     (ApiKey.API_VERSIONS, ApiKey.PULL_CHANGES, ApiKey.ASK_CONTROLLER)
@@ -50,9 +52,12 @@ class BoundApi:
 class Dispatcher:
     """Called by connections with each frame."""
 
-    def __init__(self, apis: Mapping[int, BoundApi], metrics: RequestMetrics) -> None:
+    def __init__(
+        self, apis: Mapping[int, BoundApi], metrics: RequestMetrics, repeats: ProduceRepeats
+    ) -> None:
         self._apis = apis
         self._metrics = metrics
+        self._repeats = repeats
         self._opened = asyncio.Event()
         self._is_open = False
 
@@ -65,13 +70,14 @@ class Dispatcher:
         self, connection: Connection, frame: Frame
     ) -> "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]":
         """Answer a request, now or later. MalformedMessage if the peer broke the protocol."""
+        if connection.repeat_end:
+            answer = self._repeated(connection, frame)
+            if answer is not None:
+                return answer
         key, version, correlation_id, client_id, header_size = decode_request_header(frame)
         api = self._apis.get(key)
         if api is None or not api.first_version <= version <= api.last_version:
-            if api is not None and api.key == ApiKey.API_VERSIONS:
-                body = unsupported_version_answer(api.first_version, api.last_version)
-                return _frame(api, 0, correlation_id, [body])
-            raise MalformedMessage(f"API {key} version {version} is not offered here")
+            return _not_offered(key, version, correlation_id, api)
         if not self._is_open and api.key not in _BEFORE_OPENING:
             return self._when_open(connection, frame)
         started = perf_counter()
@@ -80,23 +86,45 @@ class Dispatcher:
         reply = _Reply(api, version, correlation_id, started, self._metrics)
         try:
             result = api.handle(request, context)
-            if type(result) is list:  # first, because it is what the busiest APIs return
-                return reply.to(result)
-            if isinstance(result, asyncio.Future):
-                return reply.chained(result)
-            if asyncio.iscoroutine(result):
-                return reply.awaited(result)
-            return reply.to(cast(Body, result))
+            if key == _PRODUCE:
+                connection.repeat_end = self._repeats.learn(frame, version, request)
+            return reply.of(result)
         except MalformedMessage:
             raise
         except Exception:
             _logger.exception("%s v%d failed", api.key.title, version)
             return reply.failed()
 
+    def _repeated(self, connection: Connection, frame: Frame) -> "Answer | asyncio.Future[Answer]":
+        """The answer to a Produce like one before; None if it is not, or does not go well."""
+        started = perf_counter()
+        try:
+            result = self._repeats.append(frame, connection.repeat_end)
+        except MalformedMessage:
+            raise
+        except Exception:
+            _logger.exception("Produce failed")
+            raise MalformedMessage("the request could not be answered") from None
+        if type(result) is list:
+            self._metrics.observe(_PRODUCE, perf_counter() - started)
+            return result
+        if result is None:
+            return None
+        _, version, correlation_id, *_ = decode_request_header(frame)
+        api = self._apis[_PRODUCE]
+        return _Reply(api, version, correlation_id, started, self._metrics).chained(result)
+
     async def _when_open(self, connection: Connection, frame: Frame) -> Answer:
         await self._opened.wait()
         answer = self(connection, frame)
         return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _not_offered(key: int, version: int, correlation_id: int, api: BoundApi | None) -> list[Piece]:
+    if api is not None and api.key == ApiKey.API_VERSIONS:
+        body = unsupported_version_answer(api.first_version, api.last_version)
+        return _frame(api, 0, correlation_id, [body])
+    raise MalformedMessage(f"API {key} version {version} is not offered here")
 
 
 class _Reply:
@@ -117,6 +145,17 @@ class _Reply:
         self._correlation_id = correlation_id
         self._started = started
         self._metrics = metrics
+
+    def of(
+        self, result: Body | Awaitable[Body]
+    ) -> "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]":
+        if type(result) is list:  # first, because it is what the busiest APIs return
+            return self.to(result)
+        if isinstance(result, asyncio.Future):
+            return self.chained(result)
+        if asyncio.iscoroutine(result):
+            return self.awaited(result)
+        return self.to(cast(Body, result))
 
     def to(self, body: Body) -> Answer:
         self._metrics.observe(self._api.key, perf_counter() - self._started)

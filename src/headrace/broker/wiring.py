@@ -28,6 +28,7 @@ from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
 from headrace.broker.metrics_page import MetricsSources
 from headrace.broker.offline_replicas import OfflineReplicas
+from headrace.broker.produce_repeats import ProduceRepeats
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replica_moves import ReplicaMoves
 from headrace.broker.replica_throttle import ReplicaThrottle
@@ -187,7 +188,8 @@ class Parts:
             "topic_creation": self.topic_creation,
             "traffic": self.traffic,
         }
-        self.dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics)
+        repeats = ProduceRepeats(self.partitions, self.traffic, given.clock)
+        self.dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics, repeats)
         self.listeners = [
             OpenListener(listener, self.dispatch, self.budget, self.connections, given.tasks)
             for listener in given.settings.listeners

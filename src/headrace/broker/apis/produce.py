@@ -91,7 +91,7 @@ def handle(
             raise MalformedMessage("acks=0 and an error: closing is the only way to tell")
         return None
     if call.waiting:
-        return _when_committed(call.waiting, request.timeout_ms, context.version, topics)
+        return when_committed(call.waiting, request.timeout_ms, context.version, topics)
     return [encode_produce_response(context.version, topics)]
 
 
@@ -234,7 +234,7 @@ def _refusal(
     return result
 
 
-def _when_committed(
+def when_committed(
     waiting: list[tuple[Partition, int, ProducePartitionResult]],
     timeout_ms: int,
     version: int,
