@@ -15,9 +15,10 @@ from statistics import median
 from bench.report import Line, Report
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended
-from headrace.log.disk import Disk, OsDisk
+from headrace.log.disk import Disk
 from headrace.log.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
+from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import build_batch

@@ -15,7 +15,7 @@ from headrace.log.checkpoint import (
     RECOVERY_POINT_FILE,
     read_offsets,
 )
-from headrace.log.disk import OsDisk
+from headrace.log.os_disk import OsDisk
 from headrace.log.recovery import Checkpointed
 from headrace.records.batch_reader import Record
 from tests.conformance.clients.confluent import received

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended
-from headrace.log.disk import OsDisk
 from headrace.log.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
+from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch

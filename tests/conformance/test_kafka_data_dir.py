@@ -10,8 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.ids import TopicPartition as OurTopicPartition
-from headrace.log.disk import OsDisk
 from headrace.log.log_dirs import LogDirs
+from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch_reader import Record
 from headrace.records.compression import Codec

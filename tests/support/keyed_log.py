@@ -10,10 +10,10 @@ from headrace.log.compaction import assess, install, plan
 from headrace.log.compaction_job import CompactionLimits, CompactionProgress
 from headrace.log.compaction_plan import Cleanable
 from headrace.log.compaction_rewrite import Compaction
-from headrace.log.disk import OsDisk
 from headrace.log.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
 from headrace.log.offset_map import SLOT_BYTES
+from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch

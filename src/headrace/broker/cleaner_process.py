@@ -19,7 +19,7 @@ from headrace.log.compaction_job import (
     RewrittenSegment,
 )
 from headrace.log.compaction_rewrite import Compaction
-from headrace.log.disk import OsDisk
+from headrace.log.os_disk import OsDisk
 
 
 class CleanerOrder(msgspec.Struct):

@@ -105,7 +105,7 @@ class Dispatcher:
         except Exception:
             _logger.exception("Produce failed")
             raise MalformedMessage("the request could not be answered") from None
-        if type(result) is list:
+        if isinstance(result, list):
             self._metrics.observe(_PRODUCE, perf_counter() - started)
             return result
         if result is None:
@@ -183,10 +183,10 @@ class _Reply:
             _logger.exception("%s v%d failed", self._api.key.title, self._version)
             return self.failed()
 
-    def chained(self, work: "asyncio.Future[Body]") -> "asyncio.Future[Answer]":
+    def chained(self, work: "asyncio.Future[Any]") -> "asyncio.Future[Answer]":
         answer: asyncio.Future[Answer] = work.get_loop().create_future()
 
-        def finish(done: "asyncio.Future[Body]") -> None:
+        def finish(done: "asyncio.Future[Any]") -> None:
             if not answer.cancelled():
                 answer.set_result(self.to(done.result()))
 

@@ -30,10 +30,10 @@ from headrace.coordination.store import SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
-from headrace.log.disk import OsDisk
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import CleanRun, LogDirs
 from headrace.log.meta_properties import claim_directory, read_cluster_id
+from headrace.log.os_disk import OsDisk
 
 _logger = logging.getLogger(__name__)
 

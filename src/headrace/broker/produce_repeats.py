@@ -117,13 +117,13 @@ class ProduceRepeats:
         known = self._known.get(bytes(frame[_ALIKE_FROM:end]))
         if (
             known is None
-            or frame[:_CORRELATION_AT] != known.start
+            or bytes(frame[:_CORRELATION_AT]) != known.start
             or len(frame) < end + HEADER_BYTES
         ):
             return None
         size, position = read_unsigned_varint(frame, end)
         stop = position + size - 1
-        if size <= HEADER_BYTES or frame[stop:] != _END_TAGS:
+        if size <= HEADER_BYTES or bytes(frame[stop:]) != _END_TAGS:
             return None
         records = memoryview(frame)[position:stop]
         header = read_header(records)
@@ -162,7 +162,7 @@ def _end_of_alike(frame: Frame, records: Buffer) -> int:
     end = position - len(unsigned_varint(len(records) + 1))
     is_last = (
         end > _ALIKE_FROM
-        and frame[stop:] == _END_TAGS
+        and bytes(frame[stop:]) == _END_TAGS
         and read_unsigned_varint(frame, end) == (len(records) + 1, position)
         and frame[position:stop] == records
     )

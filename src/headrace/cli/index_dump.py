@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headrace.cli.command_line import Failure, tell
 from headrace.cli.segment_dump import base_offset_of
 from headrace.errors import CorruptBatch
-from headrace.log.disk import OsDisk
+from headrace.log.os_disk import OsDisk
 from headrace.log.producer_snapshot import decode_snapshot
 from headrace.log.txn_index import TxnIndex
 from headrace.records.batch_reader import iterate_records

@@ -89,8 +89,8 @@ def _format(options: argparse.Namespace) -> int:
     import asyncio
     from uuid import uuid4
 
-    from headrace.log.disk import OsDisk
     from headrace.log.meta_properties import META_PROPERTIES_FILE, claim_directory
+    from headrace.log.os_disk import OsDisk
 
     settings = _settings(options.config)
     formatted = [each for each in settings.log_dirs if Path(each, META_PROPERTIES_FILE).exists()]

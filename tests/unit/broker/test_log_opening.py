@@ -9,9 +9,9 @@ import pytest
 
 from headrace.broker.log_opening import InThreads, RecoveryProgress
 from headrace.ids import TopicPartition
-from headrace.log.disk import OsDisk
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
+from headrace.log.os_disk import OsDisk
 from tests.support.log_samples import NOW_MS, append, make_batch, stored_records
 
 COUNT = 40

@@ -9,8 +9,8 @@ from headrace.log.batch_filter import empty_batch
 from headrace.log.compaction import discard, install, plan
 from headrace.log.compaction_job import CompactionLimits
 from headrace.log.compaction_rewrite import Compaction
-from headrace.log.disk import OsDisk
 from headrace.log.file_slice import FileSlice
+from headrace.log.os_disk import OsDisk
 from headrace.log.recovery import Checkpointed
 from headrace.records.batch_view import read_header
 from headrace.records.compression import Codec

@@ -9,8 +9,10 @@ from random import Random
 import pytest
 
 from headrace.errors import DiskFailed, DiskFull
-from headrace.log import disk as disk_module
-from headrace.log.disk import Disk, OsDisk
+from headrace.log import os_disk as disk_module
+from headrace.log import reserved_space
+from headrace.log.disk import Disk
+from headrace.log.os_disk import OsDisk
 from headrace.testing.memory_disk import MemoryDisk
 
 
@@ -392,6 +394,36 @@ def test_pages_that_were_read_are_let_go_again(
     assert all(bytes(file.view(n * mebibyte, mebibyte)) == bytes([n]) * mebibyte for n in range(16))
     assert _resident_bytes(path) <= 3 * mebibyte
     assert bytes(first) == bytes(mebibyte), "who held a view before finds the bytes again"
+
+
+def test_room_taken_ahead_is_given_back(tmp_path: Path) -> None:
+    def room_bytes() -> int:
+        return (tmp_path / "growing").stat().st_blocks * 512
+
+    mebibyte = 1024 * 1024
+    slack = 64 * 1024  # what a file system needs for itself
+    file = OsDisk().create(str(tmp_path / "growing"))
+    for _ in range(3):
+        file.append(bytes(mebibyte))
+    assert room_bytes() >= 4 * mebibyte, "as much again as there was"
+    assert (tmp_path / "growing").stat().st_size == 3 * mebibyte
+    file.truncate(file.size)
+    assert room_bytes() <= 3 * mebibyte + slack
+    file.append(b"more")
+    assert room_bytes() >= 4 * mebibyte
+    file.close()
+    assert room_bytes() <= 3 * mebibyte + slack
+    assert file.read(3 * mebibyte - 1, 100) == b"\0more"
+
+
+def test_no_room_is_taken_ahead_where_there_is_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reserved_space, "_KEEP_FREE_BYTES", 1 << 60)
+    file = OsDisk().create(str(tmp_path / "growing"))
+    for _ in range(3):
+        file.append(bytes(1024 * 1024))
+    assert (tmp_path / "growing").stat().st_blocks * 512 < 4 * 1024 * 1024
 
 
 def _resident_bytes(path: str) -> int:

@@ -14,10 +14,11 @@ from headrace.log.checkpoint import (
     RECOVERY_POINT_FILE,
     read_offsets,
 )
-from headrace.log.disk import Disk, OsDisk
+from headrace.log.disk import Disk
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, LogDirs, parse_directory_name
 from headrace.log.meta_properties import claim_directory, read_cluster_id
+from headrace.log.os_disk import OsDisk
 from headrace.log.segment import offset_name
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.log_samples import NOW_MS, append, make_batch, stored_records

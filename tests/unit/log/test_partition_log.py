@@ -8,8 +8,8 @@ import pytest
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.log.append_result import Appended, Refused
-from headrace.log.disk import OsDisk
 from headrace.log.log_config import LogConfig
+from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.txn_index import AbortedTxn
 from headrace.records.batch_builder import BatchOptions
@@ -522,7 +522,7 @@ def test_an_abort_is_listed_even_if_only_its_marker_fits(
 FILL_A_SMALL_DISK = """
     import sys
     from headrace.errors import DiskFull
-    from headrace.log.disk import OsDisk
+    from headrace.log.os_disk import OsDisk
     from tests.support.log_samples import append, make_batch, open_sample, stored_records
 
     directory = sys.argv[1] + "/t-0"

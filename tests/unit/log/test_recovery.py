@@ -6,8 +6,8 @@ import pytest
 
 from headrace.errors import CorruptBatch
 from headrace.log.checkpoint import LEADER_EPOCH_FILE
-from headrace.log.disk import OsDisk
 from headrace.log.log_config import LogConfig
+from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import open_log
 from headrace.log.segment import offset_name

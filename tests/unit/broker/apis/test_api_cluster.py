@@ -10,7 +10,7 @@ from headrace.broker.apis import (
 )
 from headrace.controller.driver import ControllerDriver
 from headrace.coordination.store import StoreFailed
-from headrace.log.disk import OsDisk
+from headrace.log.os_disk import OsDisk
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.messages.describe_cluster import DescribeClusterRequest

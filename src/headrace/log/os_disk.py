@@ -1,0 +1,303 @@
+"""The operating system's files, the only module of `log/` that opens them.
+
+Writes go straight to the page cache by file descriptor: a user-space buffer would lose acknowledged bytes at a kill.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+from headrace.errors import DiskFailed, DiskFull
+from headrace.log.disk import DiskUsage, FileStat
+from headrace.log.reserved_space import RESERVE_FROM_BYTES, reserve
+
+# Below this a copy out of the page cache is cheaper than mapping a file that has grown.
+_COPY_RATHER_THAN_REMAP_BYTES: Final = 64 * 1024
+# A mapping's pages that were read count as this process's memory. After so much they are let go; the page cache has them.
+_MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
+
+
+@contextmanager
+def _failing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
+def disk_error(path: str, error: OSError) -> DiskFailed:
+    """The operating system's refusal in our words."""
+    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskFailed
+    return kind(f"{path}: {error.strerror or error}")
+
+
+class OsFile:
+    """A file of the operating system; its descriptor is borrowed from the disk's bounded set."""
+
+    __slots__ = ("_disk", "_fd", "_map", "_path", "_reserved", "_size", "_viewed_bytes")
+
+    def __init__(self, disk: "OsDisk", path: str, size: int | None) -> None:
+        self._disk = disk
+        self._path = path
+        self._size = -1 if size is None else size
+        self._fd: int | None = None
+        self._map: memoryview | None = None
+        self._reserved = RESERVE_FROM_BYTES  # no room is asked for below this size
+        self._viewed_bytes = 0  # since pages were let go
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size(self) -> int:
+        if self._size < 0:
+            with _failing(self._path):
+                self._size = os.fstat(self.fileno()).st_size
+        return self._size
+
+    def fileno(self) -> int:
+        """The open descriptor, for `sendfile`; valid until the disk needs it for another file."""
+        if self._fd is None:
+            self._fd = self._disk.lend_descriptor(self)
+        return self._fd
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        size = self.size
+        try:
+            if size + len(data) > self._reserved:
+                self._reserved = reserve(self.fileno(), size)
+            written = os.pwrite(self.fileno(), data, size)
+            if written != len(data):
+                self._append_rest(data, written)
+        except OSError as error:
+            self._forget_torn_write()
+            raise disk_error(self._path, error) from error
+        self._size = size + len(data)
+
+    def _append_rest(self, data: bytes | bytearray | memoryview, written: int) -> None:
+        with memoryview(data) as view:
+            while written < len(data):
+                written += os.pwrite(self.fileno(), view[written:], self._size + written)
+
+    def _forget_torn_write(self) -> None:
+        if self._size >= 0 and self._fd is not None:
+            try:
+                os.ftruncate(self._fd, self._size)
+            except OSError as error:
+                raise disk_error(self._path, error) from error
+
+    def read(self, position: int, length: int) -> bytes:
+        with _failing(self._path):
+            return os.pread(self.fileno(), length, position)
+
+    def view(self, position: int, length: int) -> memoryview:
+        end = min(position + length, self.size)
+        if end <= position:
+            return memoryview(b"")
+        if self._map is None or end > len(self._map):
+            if self._map is not None and end - position <= _COPY_RATHER_THAN_REMAP_BYTES:
+                return memoryview(self.read(position, end - position))
+            with _failing(self._path):
+                mapping = mmap.mmap(self.fileno(), self.size, prot=mmap.PROT_READ)
+            self._map = memoryview(mapping)
+            self._viewed_bytes = 0
+        self._viewed_bytes += end - position
+        if self._viewed_bytes > _MOST_MAPPED_BYTES:
+            self._let_pages_go(self._map)
+        return self._map[position:end]
+
+    def _let_pages_go(self, view: memoryview) -> None:
+        self._viewed_bytes = 0
+        mapping = view.obj
+        if isinstance(mapping, mmap.mmap):
+            mapping.madvise(mmap.MADV_DONTNEED)  # whoever still holds a view gets them again
+
+    def truncate(self, size: int) -> None:
+        if size != self.size:
+            self._map = None  # a mapping past the end of its file would be a bus error
+        elif self._reserved == RESERVE_FROM_BYTES:
+            return
+        with _failing(self._path):
+            os.ftruncate(self.fileno(), size)
+        self._size = size
+        self._reserved = RESERVE_FROM_BYTES
+
+    def syncer(self) -> Callable[[], None]:
+        path = self._path
+        with _failing(path):
+            descriptor = os.dup(
+                self.fileno()
+            )  # of its own: ours may be lent to another file meanwhile
+
+        def sync() -> None:
+            try:
+                os.fdatasync(descriptor)
+            except OSError as error:
+                # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
+                raise DiskFailed(f"{path}: {error.strerror}") from error
+            finally:
+                os.close(descriptor)
+
+        return sync
+
+    def renamed(self, path: str) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        self._disk.take_back_descriptor(self)
+
+    def give_back_room(self) -> None:
+        """For the disk: what was reserved and not used is free again."""
+        if self._reserved != RESERVE_FROM_BYTES and self._fd is not None:
+            self.truncate(self.size)
+
+    def drop_descriptor(self) -> int | None:
+        """For the disk: forget descriptor and mapping. Views handed out keep their pages."""
+        descriptor, self._fd, self._map = self._fd, None, None
+        return descriptor
+
+
+class OsDisk:
+    """The operating system's files, with a bound on how many are open at once.
+
+    A log of thousands of sealed segments needs few of them open; the one opened longest ago makes room. Several threads may
+    use it as long as no room is needed: recovery closes what it has read.
+    """
+
+    def __init__(self, max_open_files: int = 4096) -> None:
+        self._max_open_files = max_open_files
+        self._open: dict[OsFile, None] = {}
+
+    def lend_descriptor(self, file: OsFile) -> int:
+        """Open `file`, closing the one opened longest ago if there are too many."""
+        if len(self._open) >= self._max_open_files:
+            self.take_back_descriptor(next(iter(self._open)))
+        with _failing(file.path):
+            descriptor = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
+        self._open[file] = None
+        return descriptor
+
+    def take_back_descriptor(self, file: OsFile) -> None:
+        """Close `file`'s descriptor if it has one."""
+        file.give_back_room()
+        descriptor = file.drop_descriptor()
+        if descriptor is not None:
+            self._open.pop(file, None)
+            with _failing(file.path):
+                os.close(descriptor)
+
+    def open(self, path: str, size: int | None = None) -> OsFile:
+        return OsFile(self, path, size)
+
+    def create(self, path: str) -> OsFile:
+        with _failing(path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            os.close(os.open(path, flags, 0o644))
+        return OsFile(self, path, 0)
+
+    def list_files(self, directory: str) -> list[FileStat]:
+        with _failing(directory), os.scandir(directory) as entries:
+            return [
+                FileStat(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+                for entry in entries
+                if entry.is_file() and (stat := entry.stat())
+            ]
+
+    def list_directories(self, directory: str) -> list[str]:
+        with _failing(directory), os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise disk_error(path, error) from error
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        aside = path + ".tmp"
+        with _failing(path):
+            descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                written = os.write(descriptor, data)
+                if written != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if durable:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(aside, path)
+        if durable:
+            self.sync_directory(os.path.dirname(path))
+
+    def rename(self, source: str, target: str) -> None:
+        with _failing(source):
+            os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        with _failing(path):
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+
+    def remove_tree(self, directory: str) -> None:
+        with _failing(directory):
+            shutil.rmtree(directory)
+
+    def make_directory(self, directory: str) -> None:
+        with _failing(directory):
+            os.makedirs(directory, exist_ok=True)
+
+    def sync_directory(self, directory: str) -> None:
+        with _failing(directory):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def volume_syncer(self, directory: str) -> Callable[[], None] | None:
+        import ctypes  # slow to import, and needed once at most
+
+        library = ctypes.CDLL(None, use_errno=True)
+        if not hasattr(library, "syncfs"):  # Linux has it
+            return None
+        with _failing(directory):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+
+        def sync() -> None:
+            try:
+                if library.syncfs(descriptor):
+                    raise DiskFailed(f"{directory}: {os.strerror(ctypes.get_errno())}")
+            finally:
+                os.close(descriptor)
+
+        return sync
+
+    def usage(self, directory: str) -> DiskUsage:
+        with _failing(directory):
+            volume = os.statvfs(directory)
+        return DiskUsage(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)
+
+    def lock(self, path: str) -> Callable[[], None]:
+        with _failing(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise DiskFailed(f"{path}: another broker uses this directory") from error
+        return partial(os.close, descriptor)
