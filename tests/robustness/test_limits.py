@@ -1,5 +1,6 @@
 """The limits that an operator sets hold, and cost only those who exceed them."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ import pytest
 
 from headrace.client.connection import Connection
 from headrace.client.exchange import Disconnected, Exchange
+from headrace.testing.embedded_broker import EmbeddedBroker
 from headrace.wire.headers import decode_correlation_id
 from headrace.wire.messages.api_versions import ApiVersionsRequest
 from headrace.wire.messages.metadata import MetadataRequest
@@ -44,6 +46,38 @@ def test_max_connections(start_broker: StartBroker) -> None:
         assert all(map(is_served, peers))
         peers[0].close()
         wait_until(lambda: can_connect(port))
+
+
+def test_max_connection_creation_rate(start_broker: StartBroker) -> None:
+    """Two a second: whoever comes sooner is served later, and nobody is turned away."""
+    port = start_broker({"max.connection.creation.rate": "2"}).port
+    time.sleep(1.1)  # the turns of the second that has passed are there to be used
+    began = time.monotonic()
+    with ExitStack() as stack:
+        peers = [stack.enter_context(closing(dial(port))) for _ in range(5)]
+        served_after = []
+        for peer in peers:
+            assert is_served(peer)
+            served_after.append(time.monotonic() - began)
+    assert served_after[-1] >= 1.0, served_after
+
+
+def test_socket_buffers() -> None:
+    settings = {"socket.send.buffer.bytes": "70000", "socket.receive.buffer.bytes": "60000"}
+    with EmbeddedBroker(settings) as broker:
+        peer = dial(int(broker.bootstrap_servers.rpartition(":")[2]))
+        assert is_served(peer)
+        assert broker._broker is not None
+        assert broker._broker.parts is not None
+        (connection,) = broker._broker.parts.connections.open
+        assert connection._transport is not None
+        served = connection._transport.get_extra_info("socket")
+        peer.close()
+        sizes = [
+            served.getsockopt(socket.SOL_SOCKET, option)
+            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)
+        ]
+    assert sizes == [140_000, 120_000], "twice what is asked for, as Linux has it"
 
 
 def test_max_connections_per_ip_with_overrides(start_broker: StartBroker) -> None:

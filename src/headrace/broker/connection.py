@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeAlias, cast
 
+from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.frame_buffer import Frame, FrameBuffer
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.spare_memory import SpareMemory
@@ -35,6 +36,7 @@ class ConnectionOwner(Protocol):
     """What a connection needs from the listener it belongs to."""
 
     receive_area: memoryview
+    busy_poll: BusyPoll
     spares: SpareMemory
     budget: MemoryBudget
     max_frame_bytes: int
@@ -120,9 +122,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._frames.area(self._owner.receive_area)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = self._owner.now()
+        owner = self._owner
+        owner.busy_poll.arrived(nbytes)
+        self.last_active = owner.now()
         try:
-            frames = self._frames.received(self._owner.receive_area, nbytes)
+            frames = self._frames.received(owner.receive_area, nbytes)
         except MalformedMessage as error:
             self.close(str(error))
             return
@@ -130,7 +134,8 @@ class Connection(asyncio.BufferedProtocol):
         if frames:
             self._queue += frames
             self._work()
-        elif self._owner.budget.is_exhausted:
+            owner.busy_poll.answered()
+        elif owner.budget.is_exhausted:
             self._balance_reading()
 
     def _count_memory(self, frames: list[Frame]) -> None:
@@ -264,6 +269,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and self._is_read_paused:
             self._is_read_paused = False
             self._transport.resume_reading()
+
+    def hold(self) -> None:
+        """Handle nothing until `release`: it is not this connection's turn yet."""
+        self._is_busy = True
+
+    def release(self) -> None:
+        """Begin to serve."""
+        self._is_busy = False
+        self._work()
 
     # ---- closing
 

@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+import socket
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.settings.definitions.value_type import INT_MAX
 from headrace.broker.settings.listener import Listener
 from headrace.broker.spare_memory import SpareMemory
 
@@ -16,6 +19,7 @@ _logger = logging.getLogger(__name__)
 
 _RECEIVE_BYTES: Final = 64 * 1024
 _LONGEST_STALL_S: Final = 5.0
+_SLOWEST_RATE: Final = 0.01  # connections a second: none at all would be an end, not a rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,9 @@ class ConnectionLimits:
     connections_max_idle_ms: int
     max_frame_bytes: int
     backlog: int
+    max_connection_creation_rate: int = INT_MAX
+    send_buffer_bytes: int = -1  # left to the operating system
+    receive_buffer_bytes: int = -1
 
 
 class ConnectionCounts:
@@ -38,6 +45,7 @@ class ConnectionCounts:
         self.open: set[Connection] = set()
         self._by_host: Counter[str] = Counter()
         self.refused = 0
+        self._next_turn = 0.0  # when one more connection is within the rate
 
     def add(self, connection: Connection) -> bool:
         """Count a connection in, or refuse it."""
@@ -51,6 +59,16 @@ class ConnectionCounts:
         self.open.add(connection)
         self._by_host[host] += 1
         return True
+
+    def wait_s(self, now: float) -> float:
+        """How long a connection that was just made has to wait for its turn."""
+        rate = self.limits.max_connection_creation_rate
+        if rate == INT_MAX:
+            return 0.0
+        # As many as come in one second may come at once.
+        turn = max(self._next_turn, now - 1.0)
+        self._next_turn = turn + 1.0 / max(rate, _SLOWEST_RATE)
+        return max(0.0, self._next_turn - now)
 
     def remove(self, connection: Connection) -> None:
         """Count it out."""
@@ -71,12 +89,14 @@ class OpenListener:
         budget: MemoryBudget,
         counts: ConnectionCounts,
         tasks: asyncio.TaskGroup,
+        busy_poll: BusyPoll,
     ) -> None:
         self.listener = listener
         self.listener_name = listener.name
         self.dispatch = dispatch
         self.budget = budget
         self.max_frame_bytes = counts.limits.max_frame_bytes
+        self.busy_poll = busy_poll
         self.spares = SpareMemory()
         self.receive_area = memoryview(bytearray(_RECEIVE_BYTES))
         self._counts = counts
@@ -94,6 +114,13 @@ class OpenListener:
             backlog=self._counts.limits.backlog,
             start_serving=False,
         )
+        limits = self._counts.limits
+        for option, size in (
+            (socket.SO_SNDBUF, limits.send_buffer_bytes),
+            (socket.SO_RCVBUF, limits.receive_buffer_bytes),
+        ):
+            for listening in self._server.sockets if size > 0 else ():
+                listening.setsockopt(socket.SOL_SOCKET, option, size)  # its connections inherit it
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -149,7 +176,13 @@ class OpenListener:
     # ---- what connections ask of their owner
 
     def opened(self, connection: Connection) -> bool:
-        return self._counts.add(connection)
+        if not self._counts.add(connection):
+            return False
+        wait_s = self._counts.wait_s(self._loop.time())
+        if wait_s > 0:
+            connection.hold()
+            self._loop.call_later(wait_s, connection.release)
+        return True
 
     def closed(self, connection: Connection) -> None:
         self._counts.remove(connection)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from headrace.broker import api_table
+from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.cleaner import Cleaner
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_counts import ClusterCounts
@@ -190,8 +191,12 @@ class Parts:
         }
         repeats = ProduceRepeats(self.partitions, self.traffic, given.clock)
         self.dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics, repeats)
+        longest_s = given.settings.headrace_busy_poll_us / 1_000_000
+        busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, longest_s)
         self.listeners = [
-            OpenListener(listener, self.dispatch, self.budget, self.connections, given.tasks)
+            OpenListener(
+                listener, self.dispatch, self.budget, self.connections, given.tasks, busy_poll
+            )
             for listener in given.settings.listeners
         ]
         sources = MetricsSources(
@@ -263,9 +268,21 @@ def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
         max_connections_per_ip=settings.max_connections_per_ip,
         max_connections_per_ip_overrides=dict(settings.max_connections_per_ip_overrides),
         connections_max_idle_ms=settings.connections_max_idle_ms,
+        max_connection_creation_rate=settings.max_connection_creation_rate,
         max_frame_bytes=settings.socket_request_max_bytes,
         backlog=settings.socket_listen_backlog_size,
+        send_buffer_bytes=_if_set(
+            settings, "socket.send.buffer.bytes", settings.socket_send_buffer_bytes
+        ),
+        receive_buffer_bytes=_if_set(
+            settings, "socket.receive.buffer.bytes", settings.socket_receive_buffer_bytes
+        ),
     )
+
+
+def _if_set(settings: BrokerSettings, name: str, value: int) -> int:
+    """A buffer's size, or -1: Kafka's defaults are smaller than what the operating system finds out by itself."""
+    return value if settings.is_set(name) else -1
 
 
 def controller_settings(settings: BrokerSettings) -> ControllerSettings:

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
 
+from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.cluster_counts import ClusterCounts
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.connection import Connection, Dispatch
@@ -45,6 +46,7 @@ class Owner:
     """What a connection asks of its listener; none of it happens here."""
 
     receive_area = memoryview(bytearray(16))
+    busy_poll = BusyPoll(lambda turn: None, 0)
     spares = SpareMemory()
     budget = MemoryBudget(1)
     max_frame_bytes = 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.connection import Answer, Connection, Dispatch
 from headrace.broker.frame_buffer import Frame
 from headrace.broker.memory_budget import MemoryBudget
@@ -53,6 +54,7 @@ class Owner:
 
     def __init__(self, budget_bytes: int = 1_000_000) -> None:
         self.receive_area = memoryview(bytearray(4096))
+        self.busy_poll = BusyPoll(lambda turn: None, 0)
         self.spares = SpareMemory()
         self.budget = MemoryBudget(budget_bytes)
         self.handled: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Many new partitions are taken up a few at a time, whatever happens to them before their turn comes."""
+"""Many partitions are given their roles a few at a time, whatever happens to them before their turn comes."""
 
 import asyncio
 from itertools import pairwise
@@ -7,6 +7,7 @@ from headrace.broker.role_turns import PARTITIONS_PER_TURN, RoleTurns
 from headrace.controller.changes import ChangeBatch, PartitionChanged, TopicDeleted
 from headrace.controller.values import Partition as PartitionState
 from headrace.coordination.store import SessionState
+from headrace.replication.partition import Partition
 from tests.unit.broker.apis.one_broker import OneBroker, on_broker
 
 AT_ONCE = 4
@@ -17,7 +18,7 @@ def hosted(broker: OneBroker, topic: str = "many") -> list[int]:
 
 
 async def create(broker: OneBroker, partitions: int = 10) -> None:
-    broker.roles._new_at_once = AT_ONCE
+    broker.roles._at_once = AT_ONCE
     await broker.topic("many", partitions)
 
 
@@ -40,14 +41,14 @@ async def test_they_come_in_turns(broker: OneBroker) -> None:
 async def test_a_change_takes_its_partition_up_before_its_turn(broker: OneBroker) -> None:
     await create(broker)
     state = broker.cluster.state.topics["many"].partitions[9]
-    elected = PartitionState(state.replicas, state.isr, state.leader, state.leader_epoch + 1, 9)
-    broker.roles._new_at_once = 0
-    publish(broker, PartitionChanged("many", 9, elected))
+    after = PartitionState(state.replicas, state.isr, state.leader, state.leader_epoch + 1, 9)
+    broker.roles._at_once = 0
+    publish(broker, PartitionChanged("many", 9, after))
     assert hosted(broker) == [0, 1, 2, 3, 9]
     broker.roles.settle_some()
     partition = broker.partitions.get("many", 9)
     assert partition is not None
-    assert partition.leader_epoch == elected.leader_epoch
+    assert partition.leader_epoch == after.leader_epoch
     assert hosted(broker) == list(range(10))
 
 
@@ -70,10 +71,81 @@ async def test_without_a_registration_they_wait_for_the_next_picture(broker: One
     assert broker.roles.has_unsettled
 
 
+class FollowsInSilence:
+    """Notes what is to be followed."""
+
+    def __init__(self) -> None:
+        self.followed: list[int] = []
+
+    def follow(self, partition: Partition, leader_id: int, on_disk_failed: object) -> None:
+        self.followed.append(partition.topic_partition.partition)
+
+    def leave(self, partition: Partition) -> None:
+        """It was never fetched."""
+
+
+def elected(broker: OneBroker, leaders: list[int]) -> list[PartitionChanged]:
+    """All partitions change hands."""
+    before = broker.cluster.state.topics["many"].partitions
+    return [
+        PartitionChanged(
+            "many",
+            index,
+            PartitionState(
+                (1, 2), (1, 2), leader, state.leader_epoch + 1, state.partition_epoch + 1
+            ),
+        )
+        for index, (leader, state) in enumerate(zip(leaders, before, strict=True))
+    ]
+
+
+def epochs(broker: OneBroker) -> list[int]:
+    known = broker.partitions.of_topic("many") or {}
+    return [known[index].leader_epoch for index in sorted(known)]
+
+
+@on_broker()
+async def test_what_changes_hands_comes_in_turns_and_new_leaders_first(broker: OneBroker) -> None:
+    broker.roles._followers = following = FollowsInSilence()
+    await broker.topic("many", 8)
+    broker.roles._at_once = 2
+    publish(broker, *elected(broker, [2, 1, 2, 1, 2, 1, 2, 2]))
+    assert epochs(broker) == [0, 1, 0, 1, 0, 0, 0, 0]
+    assert broker.roles.settle_some(2)
+    assert epochs(broker) == [1, 1, 0, 1, 0, 1, 0, 0]
+    assert not broker.roles.settle_some(10)
+    assert epochs(broker) == [1] * 8
+    assert following.followed == [0, 2, 4, 6, 7]
+
+
+@on_broker()
+async def test_a_newer_word_counts_when_the_turn_comes(broker: OneBroker) -> None:
+    broker.roles._followers = FollowsInSilence()
+    await broker.topic("many", 3)
+    broker.roles._at_once = 0
+    publish(broker, *elected(broker, [2, 2, 2]))
+    publish(broker, *elected(broker, [1, 1, 1]))
+    broker.roles.settle_some()
+    assert epochs(broker) == [2, 2, 2]
+    assert all(partition.is_leader for partition in broker.partitions)
+
+
+@on_broker()
+async def test_a_new_registration_settles_everything_at_once(broker: OneBroker) -> None:
+    broker.roles._followers = FollowsInSilence()
+    await broker.topic("many", 5)
+    broker.roles._at_once = 1
+    broker.roles._is_behind = True
+    changes = elected(broker, [2, 2, 2, 2, 2])
+    broker.cluster.apply(ChangeBatch(broker.cluster.state.controller_epoch, 0, tuple(changes)))
+    broker.roles.registered()
+    assert epochs(broker) == [1] * 5
+
+
 @on_broker()
 async def test_others_have_their_turn_in_between(broker: OneBroker) -> None:
     turns = RoleTurns(broker.roles)
-    broker.roles._new_at_once = PARTITIONS_PER_TURN
+    broker.roles._at_once = PARTITIONS_PER_TURN
     await broker.topic("many", 100)
     turns.apply(ChangeBatch(broker.cluster.state.controller_epoch, 0, ()))
     running = asyncio.create_task(turns.run())

@@ -59,9 +59,12 @@ class BrokerSettings:
     inter_broker_listener: Listener
     socket_request_max_bytes: int
     socket_listen_backlog_size: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
+    max_connection_creation_rate: int
     max_connections_per_ip_overrides: Mapping[str, int]
     queued_max_request_bytes: int
     request_timeout_ms: int
@@ -107,6 +110,7 @@ class BrokerSettings:
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
 
+    headrace_busy_poll_us: int
     headrace_http_listeners: tuple[Listener, ...]
     headrace_log_format: str
     headrace_log_level: str

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
+from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.connection import Connection, Dispatch
@@ -54,6 +55,7 @@ class Listener:
     """What a connection belongs to; nothing is ever sent through it."""
 
     receive_area = memoryview(bytearray(16))
+    busy_poll = BusyPoll(lambda turn: None, 0)
     spares = SpareMemory()
     budget = MemoryBudget(1 << 20)
     max_frame_bytes = 1 << 20

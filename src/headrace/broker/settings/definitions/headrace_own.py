@@ -1,11 +1,14 @@
 """Settings that Kafka does not have. Each has the prefix `headrace.`, so that it is seen for what it is."""
 
-from headrace.broker.settings.definitions.checks import Entries, OneOf
+from headrace.broker.settings.definitions.checks import Between, Entries, OneOf
 from headrace.broker.settings.definitions.setting import honoured
-from headrace.broker.settings.definitions.value_type import LIST, STRING
+from headrace.broker.settings.definitions.value_type import INT, LIST, STRING
 
 # fmt: off
 SETTINGS = (
+    honoured("headrace.busy.poll.us", INT, 200,
+             "How long the broker goes on looking for the next request when requests follow each other closely, before it sleeps; 0: not at all.",
+             Between(0, 1000)),
     honoured("headrace.http.listeners", LIST, (),
              "Where /metrics and /healthz are served, as http://host:port; empty means nowhere.", Entries(empty=True)),
     honoured("headrace.log.format", STRING, "text",
