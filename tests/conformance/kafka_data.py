@@ -21,6 +21,7 @@ from headrace.records.batch_reader import Record
 from tests.conformance.clients.confluent import received
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.broker import bootstrap
+from tests.support.watermarks import watermarks
 
 # Background work that a test waits for comes soon.
 QUICK_TASKS = {
@@ -95,7 +96,7 @@ def consume(kafka: ApacheKafka, name: str, *, isolation: str = "read_uncommitted
     )
     records: list[Record] = []
     try:
-        start, _ = consumer.get_watermark_offsets(TopicPartition(topic, int(partition)), timeout=30)
+        start, _ = watermarks(consumer, TopicPartition(topic, int(partition)))
         consumer.assign([TopicPartition(topic, int(partition), start)])
         while True:
             message = consumer.poll(30)

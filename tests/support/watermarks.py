@@ -1,4 +1,4 @@
-"""Where a partition begins and ends, for tests in which a leader may just have been elected."""
+"""Where a partition begins and ends, for tests in which a leader may just have been elected, or started."""
 
 from __future__ import annotations
 
