@@ -2,9 +2,10 @@
 
 A client that waits for each answer sends its next request a few dozen microseconds after it. A core that has gone to
 sleep meanwhile takes about as long to wake up, on a virtual machine longer than a small request takes to be answered.
-So, when the last request came soon after the answer before it, the loop goes on turning for that while. It costs nothing
-when requests are far apart, at most one such while when they end, and it stops where the machine has other work for
-the core: time that passes for the clock but not for this thread is time that somebody else needed.
+So, when the one client that there was something to do for comes back soon after its answer, the loop goes on turning for
+that while. It costs nothing when requests are far apart or come from many, at most one such while when they end, and
+it stops where the machine has other work for the core: time that passes for the clock but not for this thread is time that
+somebody else needed.
 """
 
 from collections.abc import Callable
@@ -28,6 +29,7 @@ class BusyPoll:
         "_cpu_clock",
         "_is_near",
         "_is_turning",
+        "_last_client",
         "_longest_s",
         "_not_before",
         "_review_from",
@@ -48,14 +50,20 @@ class BusyPoll:
         self._clock = clock
         self._cpu_clock = cpu_clock
         self._since = 0.0  # the last answer
-        self._is_near = False  # whether a request has come soon after it
+        self._last_client: object = None  # who got it
+        self._is_near = False  # whether a request of theirs has come soon after it
         self._is_turning = False
         self._not_before = 0.0
         self._review_from = self._review_from_cpu = 0.0
 
-    def arrived(self, nbytes: int) -> None:
+    def arrived(self, client: object, nbytes: int) -> None:
         """There is something to do. Much at once takes so long that the wake-up does not matter."""
-        self._is_near = nbytes <= _LITTLE_BYTES and self._clock() - self._since < self._longest_s
+        self._is_near = (
+            client is self._last_client
+            and nbytes <= _LITTLE_BYTES
+            and self._clock() - self._since < self._longest_s
+        )
+        self._last_client = client
 
     def answered(self) -> None:
         """It is done; now or soon the loop has nothing to do."""

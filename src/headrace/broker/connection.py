@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         owner = self._owner
-        owner.busy_poll.arrived(nbytes)
+        owner.busy_poll.arrived(self, nbytes)
         self.last_active = owner.now()
         try:
             frames = self._frames.received(owner.receive_area, nbytes)

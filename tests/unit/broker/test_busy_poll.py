@@ -20,10 +20,10 @@ class Machine:
             self.waiting.append, LONGEST_S, clock=lambda: self.now, cpu_clock=lambda: self.cpu
         )
 
-    def request(self, *, after_s: float, nbytes: int = 100) -> None:
+    def request(self, *, after_s: float, nbytes: int = 100, client: str = "one") -> None:
         """Comes `after_s` after the last answer."""
         self.now += after_s
-        self.poll.arrived(nbytes)
+        self.poll.arrived(client, nbytes)
         self.poll.answered()
 
     def turns(self, *, seconds: float = 1.0, share: float = 1.0) -> int:
@@ -63,6 +63,13 @@ def test_it_turns_once_per_loop_however_many_requests_there_are() -> None:
     assert len(machine.waiting) == 1
 
 
+def test_several_clients_are_not_waited_for() -> None:
+    machine = Machine()
+    for client in ("one", "other", "one", "other"):
+        machine.request(after_s=NEAR_S, client=client)
+        assert machine.turns() == 0
+
+
 def test_much_at_once_is_not_waited_for() -> None:
     machine = Machine()
     machine.request(after_s=1)
@@ -87,6 +94,6 @@ def test_nothing_happens_when_it_is_switched_off() -> None:
     turns: list[Callable[[], None]] = []
     poll = BusyPoll(turns.append, 0.0)
     for _ in range(3):
-        poll.arrived(100)
+        poll.arrived("one", 100)
         poll.answered()
     assert turns == []
