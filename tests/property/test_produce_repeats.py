@@ -105,11 +105,12 @@ class Asked(NamedTuple):
 class World:
     """A broker's way from frames to logs, in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, room_bytes: int = 1 << 20) -> None:
         self.partitions = PartitionTable()
         self.traffic = Traffic()
         self.metrics = RequestMetrics()
         self.disk = MemoryDisk()
+        self._room_bytes = room_bytes
         for topic, topic_id in TOPICS.items():
             for index in range(2):
                 self._host(TopicPartition(topic, index), topic_id)
@@ -130,6 +131,7 @@ class World:
         repeats = ProduceRepeats(self.partitions, self.traffic, lambda: NOW_MS)
         self.dispatch = Dispatcher({ApiKey.PRODUCE: api}, self.metrics, repeats)
         self.dispatch.open()
+        self.disk.capacity_bytes = self.disk.used_bytes + self._room_bytes
 
     def _host(self, place: TopicPartition, topic_id: UUID) -> None:
         def on_disk_failed(_: Partition, error: DiskFailed) -> None:
@@ -206,8 +208,10 @@ asks = st.builds(
 stories = st.lists(st.tuples(asks, st.lists(asks, max_size=3)), max_size=8)
 
 
-@given(stories)
-def test_both_ways_lead_to_the_same(story: list[tuple[Asked, list[Asked]]]) -> None:
+@given(stories, st.sampled_from([1 << 20, 1 << 20, 500]))
+def test_both_ways_lead_to_the_same(
+    story: list[tuple[Asked, list[Asked]]], room_bytes: int
+) -> None:
     requests = []
     for first, others in story:
         requests.append(first)
@@ -215,11 +219,11 @@ def test_both_ways_lead_to_the_same(story: list[tuple[Asked, list[Asked]]]) -> N
             first._replace(values=other.values, fault=other.fault, producer=other.producer)
             for other in others
         ]
-    asyncio.run(play(requests))
+    asyncio.run(play(requests, room_bytes))
 
 
-async def play(requests: list[Asked]) -> None:
-    short, long = World(), World()
+async def play(requests: list[Asked], room_bytes: int) -> None:
+    short, long = World(room_bytes), World(room_bytes)
     connection = connection_to()
     answers = []
     for number, asked in enumerate(requests):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
-from headrace.errors import CorruptBatch, LogClosed
+from headrace.errors import CorruptBatch, DiskFailed, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_check import (
     acceptable_form,
@@ -108,7 +108,11 @@ class PartitionLog:
             header = read_header(batch)
         base_offset = self.log_end_offset
         stamp(batch, 0, base_offset, leader_epoch)
-        self._write(batch, stamped_header(header, base_offset, leader_epoch), now_ms)
+        try:
+            self._write(batch, stamped_header(header, base_offset, leader_epoch), now_ms)
+        except DiskFailed:
+            stamp(batch, 0, header.base_offset, header.leader_epoch)  # it may be tried again
+            raise
         return Appended(base_offset, self.log_end_offset - 1, append_time)
 
     def append_as_follower(self, records: bytes | bytearray | memoryview, *, now_ms: int) -> int:
