@@ -1,4 +1,7 @@
-"""One Spark and one broker for all tests of this directory: starting them takes longer than most tests."""
+"""One Spark and one broker for all tests of this directory: starting them takes longer than most tests.
+
+The machine's Java is hidden from them: what a pipeline needs comes with Python's packages.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from headrace.pipelines.spark_session import start_session
 from headrace.testing.embedded_broker import EmbeddedBroker
+from tests.pipelines.environments import java_hidden, path_without_java
 from tests.pipelines.pipeline_process import QUICK_JAVA
 from tests.support.spark_topics import Topics
 
@@ -24,17 +28,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return path_without_java(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_java(path: str) -> Iterator[None]:
+    """Tests that need the machine's Java have a fixture of this name that hides nothing."""
+    with java_hidden(path):
+        yield
+
+
+@pytest.fixture(scope="session")
+def spark(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     directory = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Dderby.stream.error.file={directory}/derby.log",
         "spark.sql.shuffle.partitions": "1",  # a store of state per operator and partition takes its time
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
     }
-    session = start_session(
-        "tests", master="local[2]", settings=settings, log_file=directory / "spark.log"
-    )
+    with java_hidden(path):
+        session = start_session(
+            "tests", master="local[2]", settings=settings, log_file=directory / "spark.log"
+        )
     yield session
     session.stop()
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 
 def path_without_java(directory: Path) -> str:
@@ -16,6 +20,15 @@ def path_without_java(directory: Path) -> str:
             if not program.name.startswith(("java", "jdk", "mvn")) and not link.is_symlink():
                 link.symlink_to(program)
     return str(directory)
+
+
+@contextmanager
+def java_hidden(path: str) -> Iterator[None]:
+    """No Java can be found in here by PATH, which is this one, nor by JAVA_HOME."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PATH", path)
+        environment.delenv("JAVA_HOME", raising=False)
+        yield
 
 
 def python_without_headrace(directory: Path) -> dict[str, str]:

@@ -58,6 +58,7 @@ def into_topic(
 
 def write(frame: DataFrame, topics: Topics, **options: str) -> None:
     """Write a batch."""
+    make_active(frame.sparkSession)
     (
         frame.write.format("headrace")
         .mode("append")
@@ -74,8 +75,10 @@ def drain(query: StreamingQuery) -> list[int]:
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
-    """Wait until something holds."""
+    """Wait until something holds. Looking often takes time away from the Spark that is waited for."""
     deadline = time.monotonic() + PATIENCE_S
+    pause_s = 0.1
     while not holds():
         assert time.monotonic() < deadline, what
-        time.sleep(0.1)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.3, 0.5)

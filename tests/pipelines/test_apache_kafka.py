@@ -3,12 +3,18 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipelines.queries import batch, drain, into_topic, stream, write
 from tests.support import tools
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.spark_topics import Topics
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_java() -> None:
+    """Apache Kafka runs on Java."""
 
 
 def test_source_and_sink_on_apache_kafka(

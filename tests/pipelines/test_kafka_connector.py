@@ -13,6 +13,11 @@ from tests.support.spark_kafka import find_jars
 from tests.support.spark_topics import Topics
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_java() -> None:
+    """Maven, which fetches the connector, runs on Java."""
+
+
 @pytest.fixture
 def jars() -> str:
     tools.require("maven")

@@ -2,13 +2,14 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.pipelines.environments import path_without_java
+from tests.pipelines.pipeline_process import QUICK_JAVA
 from tests.support.spark_topics import Topics
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,13 +27,12 @@ to   | 2
 
 @pytest.mark.timeout(600)
 def test_commands_work_as_they_stand(own_topics: Topics, tmp_path: Path) -> None:
+    assert shutil.which("java") is None
     own_topics.create_named("dead-letters")
-    programs = tmp_path / "programs"
-    programs.mkdir()
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path_without_java(programs)}",
-        "JAVA_HOME": "",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "JDK_JAVA_OPTIONS": QUICK_JAVA,
         "HEADRACE_STATE_DIR": str(tmp_path / "state"),
     }
     told = ""

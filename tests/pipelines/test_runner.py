@@ -109,6 +109,22 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path) -> None:
     )
     assert "no file" in call("pipeline", "run", str(tmp_path / "none.py"), state=tmp_path).stderr
     assert "no command 'rnu'" in call("pipeline", "rnu", state=tmp_path).stderr
+    asked = ("sql", "select 1 from topic(lines)", "--bootstrap-server", "127.0.0.1:1")
+    assert "cannot reach a broker" in call(*asked, state=tmp_path).stderr
+    assert not (tmp_path / "sql.log").exists(), "that can be told before Spark is started"
+
+
+def test_why_spark_does_not_start_is_told_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "fine.py"
+    path.write_text(BROKEN.format(argument="lines", column="value"))
+    validate = ("pipeline", "validate", str(path))
+    told = call(*validate, "--master", "sprak://here", state=tmp_path)
+    assert told.stderr.startswith("headrace pipeline validate: Spark did not start: Master must")
+    told = call(*validate, "--conf", "spark.driver.memory=much", state=tmp_path)
+    assert told.stderr.endswith("Spark did not start: Invalid maximum heap size: -Xmxmuch\n")
+    told = call(*validate, state=path)
+    assert "cannot be made, where the pipeline would keep its state" in told.stderr
+    assert len(told.stderr.splitlines()) == 1, told.stderr
 
 
 @pytest.mark.timeout(600)
@@ -117,5 +133,6 @@ def test_what_only_spark_can_see_is_told_in_a_line_too(tmp_path: Path) -> None:
     path.write_text(BROKEN.format(argument="lines", column="vaule"))
     told = call("pipeline", "validate", str(path), *QUICK, state=tmp_path)
     assert told.returncode == 1
-    assert "`vaule` cannot be resolved" in told.stderr.splitlines()[0]
+    assert told.stderr.startswith(f"headrace pipeline validate: {path}, line ")
+    assert "`vaule` cannot be resolved" in told.stderr
     assert len(told.stderr.splitlines()) == 1, told.stderr

@@ -1,11 +1,14 @@
 """The sink on a real broker and a real Spark: partitions, topics, headers, compression, large batches."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from headrace.client.key_partition import partition_of_key
+from headrace.pipelines.spark_session import make_active
 from tests.pipelines.queries import batch, write
 from tests.support.spark_topics import Topics
 
@@ -97,3 +100,19 @@ def test_mistakes_are_told(spark: SparkSession, topics: Topics) -> None:
         PySparkException, match="asks for a partition that is not there: there are 1"
     ):
         write(frame.withColumn("partition", fn.lit(7)), topics, topic=topic)
+
+
+def test_a_thread_writes_once_the_session_is_active_in_it(
+    spark: SparkSession, topics: Topics
+) -> None:
+    """Spark looks for sinks written in Python in the thread's active session only, and a new thread has none."""
+    topic = topics.create("thread")
+    records = spark.range(3).select(fn.col("id").cast("string").alias("value"))
+    place = {"kafka.bootstrap.servers": topics.bootstrap_servers, "topic": topic}
+    writer = records.write.format("headrace").mode("append").options(**place)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+            thread.submit(writer.save).result()
+        thread.submit(make_active, spark).result()
+        thread.submit(writer.save).result()
+    assert set(topics.values(topic)) == {b"0", b"1", b"2"}

@@ -1,5 +1,6 @@
 """Spark's own Kafka connector: its jars, copied by Maven the first time."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,20 +24,25 @@ def find_jars() -> list[Path]:
     if all(jar.exists() for jar in wanted):
         return wanted
     maven = tools.find("maven")
-    aside = HOME.with_name("spark-kafka.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    for artifact in ARTIFACTS:
-        copied = subprocess.run(
-            [maven, "-q", "-B", COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={aside}"],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        if copied.returncode != 0:
-            raise tools.ToolMissing(
-                f"Maven could not fetch {artifact}: {copied.stdout.strip()[-300:]}"
-            )
-    shutil.rmtree(HOME, ignore_errors=True)
-    aside.rename(HOME)
+    aside = HOME.with_name(f"spark-kafka.{os.getpid()}")  # others may fetch them at the same time
+    try:
+        for artifact in ARTIFACTS:
+            _copy(maven, artifact, aside)
+        HOME.mkdir(parents=True, exist_ok=True)
+        for jar in aside.iterdir():
+            jar.replace(HOME / jar.name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     return wanted
+
+
+def _copy(maven: Path, artifact: str, directory: Path) -> None:
+    copied = subprocess.run(
+        [maven, "-q", "-B", COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    if copied.returncode != 0:
+        raise tools.ToolMissing(f"Maven could not fetch {artifact}: {copied.stdout.strip()[-300:]}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from headrace.cli.command_line import FAILED, OK, Failure, ToolParser, run_tool
+from headrace.cli.command_line import FAILED, OK, Failure, ToolParser, nearest, run_tool
 from headrace.cli.output import add_output_option, print_json, wants_json
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ _COMMANDS: Final = {
     "stop": "stop a running pipeline between two batches",
     "redrive": "send dead letters back to the topics they came from",
 }
+_OPERANDS: Final = {
+    **dict.fromkeys(("init", "validate", "run"), "FILE "),
+    **dict.fromkeys(("status", "stop"), "NAME "),
+    "redrive": "TOPIC ",
+    "list": "",
+}
 DEFAULT_BROKER: Final = "localhost:9092"
 
 
@@ -42,7 +48,8 @@ def run(arguments: list[str]) -> int:
         for command, text in _COMMANDS.items():
             print(f"  {command:<10} {text}", file=sys.stderr if wrong else sys.stdout)
         return FAILED if wrong or not name else OK
-    parser = ToolParser(f"pipeline {name}", _COMMANDS[name])
+    about = _COMMANDS[name]
+    parser = ToolParser(f"pipeline {name}", f"{about[0].upper()}{about[1:]}.")
     work: Callable[[argparse.Namespace], int] = {
         "init": _init,
         "validate": _validate,
@@ -53,17 +60,28 @@ def run(arguments: list[str]) -> int:
         "redrive": _redrive,
     }[name]
     _OPTIONS[name](parser)
-    if name == "list" and len(arguments) == 1:
-        return run_tool(parser, ["--output", "text"], work)
-    return run_tool(parser, arguments[1:], work)
+    parser.usage = f"headrace pipeline {name} {_OPERANDS[name]}[options]"
+    return run_tool(parser, arguments[1:], work, needs_options=name != "list")
 
 
 def add_servers_option(parser: ToolParser) -> None:
     """The brokers: from the command line, else from the environment, else this machine's."""
+    default = os.environ.get("HEADRACE_BOOTSTRAP_SERVERS", DEFAULT_BROKER)
     parser.value(
         "bootstrap-server",
-        "the brokers to connect to first (HEADRACE_BOOTSTRAP_SERVERS)",
-        default=os.environ.get("HEADRACE_BOOTSTRAP_SERVERS", DEFAULT_BROKER),
+        f"the brokers to connect to first (HEADRACE_BOOTSTRAP_SERVERS; now {default})",
+        default=default,
+        metavar="SERVERS",
+    )
+
+
+def add_master_option(parser: ToolParser) -> None:
+    """Where Spark runs."""
+    parser.value(
+        "master",
+        "Spark's master: local[*] (default), spark://host:port, …",
+        default="local[*]",
+        metavar="URL",
     )
 
 
@@ -74,10 +92,10 @@ def _add_state_option(parser: ToolParser) -> None:
 
 
 def _add_run_options(parser: ToolParser) -> None:
-    parser.add_argument("file", help="the pipeline: a Python file")
+    parser.add_argument("file", metavar="FILE", help="the pipeline: a Python file")
     parser.value("name", "the pipeline's name (default: the file's)")
     add_servers_option(parser)
-    parser.value("master", "Spark's master: local[*], spark://host:port, …", default="local[*]")
+    add_master_option(parser)
     parser.add_argument(
         "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark"
     )
@@ -92,12 +110,18 @@ def _validate_options(parser: ToolParser) -> None:
 def _run_options(parser: ToolParser) -> None:
     _add_run_options(parser)
     parser.flag("available-now", "read what is there now, then end")
-    parser.value("progress-interval", "seconds between reports", type=float, default=5.0)
+    parser.value(
+        "progress-interval",
+        "seconds between reports (default: 5)",
+        type=float,
+        default=5.0,
+        metavar="S",
+    )
     parser.flag("json", "report as JSON, one document a line")
 
 
 def _init_options(parser: ToolParser) -> None:
-    parser.add_argument("file", help="the file to write")
+    parser.add_argument("file", metavar="FILE", help="the file to write")
 
 
 def _list_options(parser: ToolParser) -> None:
@@ -106,20 +130,22 @@ def _list_options(parser: ToolParser) -> None:
 
 
 def _status_options(parser: ToolParser) -> None:
-    parser.add_argument("name", help="the pipeline's name")
+    parser.add_argument("name", metavar="NAME", help="the pipeline's name")
     _list_options(parser)
 
 
 def _stop_options(parser: ToolParser) -> None:
-    parser.add_argument("name", help="the pipeline's name")
-    parser.value("timeout", "seconds to wait for it", type=float, default=60.0)
+    parser.add_argument("name", metavar="NAME", help="the pipeline's name")
+    parser.value(
+        "timeout", "seconds to wait for it (default: 60)", type=float, default=60.0, metavar="S"
+    )
     _add_state_option(parser)
 
 
 def _redrive_options(parser: ToolParser) -> None:
-    parser.add_argument("topic", help="the topic with the dead letters")
+    parser.add_argument("topic", metavar="TOPIC", help="the topic with the dead letters")
     add_servers_option(parser)
-    parser.value("max-attempts", "leave letters that were tried this often", type=int)
+    parser.value("max-attempts", "leave letters that were tried this often", type=int, metavar="N")
     parser.flag("dry-run", "only count them")
 
 
@@ -146,7 +172,14 @@ def _init(options: argparse.Namespace) -> int:
     path = Path(options.file)
     if path.exists():
         raise Failure(f"{path} is there already", hint="choose another name, or remove it")
-    path.write_text(STARTER, encoding="utf-8")
+    try:
+        path.write_text(STARTER, encoding="utf-8")
+    except OSError as error:
+        raise Failure(
+            f"cannot write {path}",
+            why=error.strerror or str(error),
+            hint="choose a place that is there and writable",
+        ) from error
     print(f"wrote {path}; its first lines say how to run it")
     return OK
 
@@ -158,6 +191,11 @@ def _options_of_run(options: argparse.Namespace) -> "RunOptions":
 
     require_spark()
     path = Path(options.file)
+    if not path.exists():
+        raise Failure(
+            f"there is no file {path}",
+            hint=f"'headrace pipeline init {path}' writes one that works",
+        )
     settings = {}
     for setting in options.conf:
         name, equals, value = setting.partition("=")
@@ -194,21 +232,25 @@ def _run(options: argparse.Namespace) -> int:
         print(text, flush=True)
 
     settings = _options_of_run(options)
-    outcome = _in_words(lambda: run_pipeline(settings, say=say))
+    try:
+        outcome = _in_words(lambda: run_pipeline(settings, say=say))
+    except KeyboardInterrupt:
+        print(f"{settings.state.name}: stopped", flush=True)
+        raise
     print(f"{settings.state.name}: {outcome}")
     return OK
 
 
 def _in_words(work: Callable[[], T]) -> T:
-    """What Spark has to complain about, in its first line; the rest is in its log."""
+    """What Spark has to complain about, in a line; the rest is in its log."""
     from pyspark.errors import PySparkException
+
+    from headrace.pipelines.spark_errors import first_words
 
     try:
         return work()
     except PySparkException as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        ours = [line for line in lines if line.startswith("headrace.")]
-        raise Failure((ours or lines or ["Spark failed"])[-1 if ours else 0]) from error
+        raise Failure(first_words(str(error))) from error
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -229,7 +271,10 @@ def _status(options: argparse.Namespace) -> int:
 
     state = RunState.of(_state_directory(options), options.name)
     if not state.run():
-        raise Failure(f"no pipeline {options.name} was run with {_state_directory(options)}")
+        raise Failure(
+            f"no pipeline {options.name} was run with {_state_directory(options)}",
+            hint=_names(_state_directory(options), options.name),
+        )
     if wants_json(options):
         print_json(_about(state))
         return OK
@@ -260,15 +305,45 @@ def _stop(options: argparse.Namespace) -> int:
     from headrace.pipelines.run_state import RunState
 
     state = RunState.of(_state_directory(options), options.name)
+    if state.running_pid() is None:
+        raise Failure(
+            f"pipeline {options.name} does not run",
+            why=f"it is {state.outcome()}",
+            hint=_names(_state_directory(options), options.name),
+        )
     if not state.stop(options.timeout):
-        raise Failure(f"{options.name} did not stop within {options.timeout:g} s")
+        raise Failure(
+            f"{options.name} did not stop within {options.timeout:g} s",
+            why="it waits for a batch to end",
+            hint=f"wait longer with --timeout, or end process {state.running_pid()}",
+        )
     print(f"{options.name}: {state.outcome()}")
     return OK
+
+
+def _names(directory: Path, wanted: str) -> str:
+    """What to try instead of a name that is not there."""
+    from headrace.pipelines.run_state import known
+
+    names = [each.name for each in known(directory) if each.name != wanted]
+    return nearest(wanted, names) or "'headrace pipeline list' shows what was run here"
+
+
+def _require_topic(options: argparse.Namespace) -> None:
+    from headrace.client.admin.admin import Admin
+    from headrace.client.admin.topics import list_topics
+
+    with Admin(options.bootstrap_server) as admin:
+        names = [each.name for each in list_topics(admin)]
+    if options.topic not in names:
+        hint = nearest(options.topic, names) or "'headrace topics --list' shows what there is"
+        raise Failure(f"there is no topic {options.topic}", hint=hint)
 
 
 def _redrive(options: argparse.Namespace) -> int:
     from headrace.pipelines.redrive import redrive
 
+    _require_topic(options)
     found = redrive(
         options.bootstrap_server,
         options.topic,

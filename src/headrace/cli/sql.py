@@ -1,12 +1,10 @@
 """`headrace sql "select … from topic(orders)"`: a query over stored records, printed as a table."""
 
 import argparse
-import tempfile
-from pathlib import Path
 
 from headrace.cli.command_line import OK, Failure, ToolParser, UsageError, run_tool, tell
 from headrace.cli.output import add_output_option, print_json, wants_json
-from headrace.cli.pipeline import add_servers_option
+from headrace.cli.pipeline import add_master_option, add_servers_option
 
 
 def run(arguments: list[str]) -> int:
@@ -16,32 +14,48 @@ def run(arguments: list[str]) -> int:
         "Query stored records with Spark SQL: topic(NAME) stands for the records of a topic,"
         " with the columns key, value, topic, partition, offset, timestamp, and the fields of JSON values.",
     )
-    parser.add_argument("query", help="the query; - reads it from standard input")
+    parser.usage = "headrace sql QUERY [options]"
+    parser.add_argument("query", metavar="QUERY", help="the query; - reads it from standard input")
     add_servers_option(parser)
-    parser.value("master", "Spark's master: local[*], spark://host:port, …", default="local[*]")
-    parser.value("max-rows", "print at most this many rows", type=int, default=1000)
+    add_master_option(parser)
+    parser.value(
+        "max-rows",
+        "print at most this many rows (default: 1000)",
+        type=int,
+        default=1000,
+        metavar="N",
+    )
     add_output_option(parser)
     return run_tool(parser, arguments, _query)
 
 
 def _query(options: argparse.Namespace) -> int:
     text = _text(options.query)
+    from headrace.pipelines.run_state import default_directory
     from headrace.pipelines.spark_session import require_spark, start_session
 
     require_spark()
     from pyspark.errors import PySparkException
 
-    from headrace.pipelines.topic_sql import query, text_table
+    from headrace.pipelines.spark_errors import first_words, java_told
+    from headrace.pipelines.topic_sql import answer, question, text_table
 
-    log_file = Path(tempfile.gettempdir()) / "headrace-sql.log"
+    asked = question(text, bootstrap_servers=options.bootstrap_server)
+    log_file = default_directory() / "sql.log"
     spark = start_session("headrace-sql", master=options.master, log_file=log_file)
     try:
-        frame, covered = query(spark, text, bootstrap_servers=options.bootstrap_server)
-        rows = frame.limit(options.max_rows + 1).collect()
+        with java_told():
+            frame = answer(spark, asked)
+            rows = frame.limit(options.max_rows + 1).collect()
     except PySparkException as error:
-        raise Failure(_first_line(str(error)), hint=f"Spark's log is {log_file}") from error
+        words = first_words(str(error))
+        hint = f"Spark's log is {log_file}"
+        if "TABLE_OR_VIEW_NOT_FOUND" in words:
+            hint = "the records of a topic are topic(NAME)"
+        raise Failure(words, hint=hint) from error
     finally:
         spark.stop()
+    covered = list(asked.views.values())
     shown = rows[: options.max_rows]
     if wants_json(options):
         print_json(
@@ -71,9 +85,3 @@ def _text(given: str) -> str:
 def _plain(row: dict[str, object]) -> dict[str, object]:
     simple = (str, int, float, bool, type(None), list, dict)
     return {name: value if isinstance(value, simple) else str(value) for name, value in row.items()}
-
-
-def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("headrace.")]
-    return (ours or lines)[-1 if ours else 0]

@@ -15,12 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.pipelines.options import BATCH_BYTES
 from headrace.pipelines.record_spans import Int64s
 from headrace.records.varints import append_varint
 
-BATCH_BYTES: Final = (
-    900_000  # below Kafka's default for max.message.bytes, header and growth by numbers included
-)
 _OVERHEAD_BYTES: Final = 24  # an upper bound of the numbers in a record of ordinary size
 _CONTINUES: Final = np.uint8(0x80)
 _VARINT_BYTES: Final = 5  # lengths and offset deltas have 31 bits

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from headrace.pipelines.databases import DatabaseTable
-from headrace.pipelines.definitions import SPARK, inputs_of, topic_options
+from headrace.pipelines.definitions import SPARK, inputs_of, slips_told, topic_options
 from headrace.pipelines.pipeline import (
+    SQL,
     Database,
     DefinitionError,
     Definitions,
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 RECORD_COLUMNS = frozenset({"key", "value", "topic", "partition", "headers"})
 
 
+def _file_of(item: View | Flow) -> str:
+    """Where an item's function stands; SQL has no line of its own."""
+    code = getattr(item.query, "__code__", None)
+    is_sql = any(name.startswith(SQL) for name in item.inputs)
+    return "" if code is None or is_sql else str(code.co_filename)
+
+
 class Datasets:
     """The DataFrames of one pipeline, built when first asked for, and the queries that write them."""
 
@@ -53,7 +61,8 @@ class Datasets:
         """What an item's function makes of its inputs. Inputs are temporary views as well, for SQL."""
         inputs = {name: self._named(name) for name in inputs_of(item, self._definitions)}
         arguments = inspect_arguments(item, inputs, self._spark)
-        frame: DataFrame = item.query(**arguments)
+        with slips_told(_file_of(item), otherwise=item.name):
+            frame: DataFrame = item.query(**arguments)
         if frame is None or not hasattr(frame, "createOrReplaceTempView"):
             raise DefinitionError(f"{item.name} returned {frame!r}, not a DataFrame")
         return frame

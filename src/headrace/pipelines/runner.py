@@ -23,6 +23,7 @@ from headrace.pipelines.datasets import Datasets
 from headrace.pipelines.definitions import check, dead_letter_topics, load, require_file
 from headrace.pipelines.progress_report import flow_report, report_line
 from headrace.pipelines.run_state import RunState
+from headrace.pipelines.spark_errors import first_words, java_told
 from headrace.pipelines.spark_session import start_session
 
 if TYPE_CHECKING:
@@ -71,19 +72,32 @@ def validate(options: RunOptions, *, with_spark: bool) -> Definitions:
 
 
 def run(options: RunOptions, *, say: Callable[[str], None]) -> str:
-    """Run a pipeline until it is done or told to stop; how it ended. Raises FlowFailed and what is wrong with the file."""
+    """Run a pipeline until it is done or told to stop; how it ended.
+
+    Raises FlowFailed and what is wrong with the file, and KeyboardInterrupt once a Ctrl-C was obeyed.
+    """
     require_file(options.path)
     state = options.state
     state.begin(file=str(options.path.resolve()), master=options.master)
     say(
         f"pipeline {state.name}: Spark's log is {state.log_file}, checkpoints are under {state.directory}"
     )
-    outcome = "failed"
+    outcome, stop = "failed", _Stop()
     try:
-        with _told_to_stop() as stop, _session(options) as spark:
+        # Spark takes Ctrl-C for itself when it starts, so ours comes after it; until then there is no batch to be ended.
+        with (
+            _told_to_stop(stop, signal.SIGTERM),
+            _session(options) as spark,
+            _told_to_stop(stop, signal.SIGINT),
+        ):
             outcome = _run_flows(spark, options, stop, say)
+    except KeyboardInterrupt:
+        outcome = "stopped"
+        raise
     finally:
         state.end(outcome)
+    if stop.signal_number == signal.SIGINT:
+        raise KeyboardInterrupt
     return outcome
 
 
@@ -140,7 +154,7 @@ def _datasets(spark: SparkSession, definitions: Definitions, options: RunOptions
 @contextmanager
 def _session(options: RunOptions) -> Iterator[SparkSession]:
     state = options.state
-    state.directory.mkdir(parents=True, exist_ok=True)
+    state.make_directory()
     settings = {
         "spark.sql.warehouse.dir": str(state.directory / "warehouse"),
         "headrace.bootstrap.servers": options.bootstrap_servers,
@@ -150,35 +164,36 @@ def _session(options: RunOptions) -> Iterator[SparkSession]:
         state.name, master=options.master, settings=settings, log_file=state.log_file
     )
     try:
-        yield spark
+        with java_told():
+            yield spark
     finally:
         spark.stop()
 
 
 @dataclass(slots=True)
 class _Stop:
-    asked: bool = False
+    signal_number: int = 0
+
+    @property
+    def asked(self) -> bool:
+        return self.signal_number != 0
 
 
 @contextmanager
-def _told_to_stop() -> Iterator[_Stop]:
-    """SIGTERM and SIGINT ask for a stop; a second one is no request any more."""
-    stop = _Stop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+def _told_to_stop(stop: _Stop, number: signal.Signals) -> Iterator[None]:
+    """The signal asks for a stop; a second one is no request any more."""
 
-    def asked(number: int, _frame: object) -> None:
+    def ask(number: int, _frame: object) -> None:
         if stop.asked:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        stop.asked = True
+        stop.signal_number = number
 
-    for number in before:
-        signal.signal(number, asked)
+    before = signal.signal(number, ask)
     try:
-        yield stop
+        yield
     finally:
-        for number, what in before.items():
-            signal.signal(number, what)
+        signal.signal(number, before)
 
 
 def _stop_between_batches(queries: Mapping[str, StreamingQuery]) -> None:
@@ -197,14 +212,7 @@ def _raise_failure(queries: Mapping[str, StreamingQuery]) -> None:
     for name, query in queries.items():
         error = query.exception()
         if error is not None:
-            raise FlowFailed(f"flow {name} failed: {_first_words(str(error))}")
-
-
-def _first_words(text: str) -> str:
-    """The message without the traces; the last line of a Python trace says what it was about."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("headrace.")]
-    return (ours or lines or ["no reason was given"])[-1 if ours else 0]
+            raise FlowFailed(f"flow {name} failed: {first_words(str(error))}")
 
 
 class _Report:

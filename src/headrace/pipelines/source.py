@@ -47,8 +47,7 @@ class HeadraceDataSource(DataSource):
     def schema(self) -> str:
         """The columns where the user gave no schema of their own."""
         from headrace.pipelines.options import SOURCE_OPTIONS, checked
-        from headrace.pipelines.record_opening import columns_ddl
-        from headrace.pipelines.source_options import opening_of
+        from headrace.pipelines.source_options import columns_ddl, opening_of
 
         return columns_ddl(opening_of(checked(self.options, SOURCE_OPTIONS, where="a query")))
 

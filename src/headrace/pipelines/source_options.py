@@ -272,3 +272,35 @@ def opening_of(options: Options) -> Opening:
         if schema and its_format != "json":
             raise OptionError(f"{name}Schema needs {name}Format=json")
     return opening
+
+
+def columns_ddl(opening: Opening) -> str:
+    """The columns of a source whose user gave no schema. Raises OptionError."""
+    fields = [
+        f"{name} {_type_ddl(name, its_format, schema)}"
+        for name, its_format, schema in (
+            ("key", opening.key_format, opening.key_schema),
+            ("value", opening.value_format, opening.value_schema),
+        )
+    ]
+    fields += [
+        "topic STRING",
+        "partition INT",
+        "offset BIGINT",
+        "timestamp TIMESTAMP",
+        "timestampType INT",
+    ]
+    if opening.include_headers:
+        fields.append("headers ARRAY<STRUCT<key: STRING, value: BINARY>>")
+    return ", ".join(fields)
+
+
+def _type_ddl(name: str, its_format: str, schema: str) -> str:
+    if its_format != "json":
+        return its_format.upper()
+    if not schema.strip():
+        raise OptionError(
+            f"{name}Format=json needs {name}Schema, such as 'id BIGINT, name STRING',"
+            f" or a schema of the reader whose column {name} is a struct"
+        )
+    return f"STRUCT<{schema}>"

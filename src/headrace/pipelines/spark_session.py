@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.errors import HeadraceError
 from headrace.pipelines.java import java_home
+from headrace.pipelines.spark_home import spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,10 @@ class SparkMissing(HeadraceError):
     """PySpark is not installed."""
 
 
+class SparkNotStarted(HeadraceError):
+    """There is no Java, or no master of this name, or a setting that Java or Spark refuses."""
+
+
 def require_spark() -> None:
     """Raises SparkMissing where the packages that pipelines need are not there."""
     from importlib.util import find_spec
@@ -60,7 +65,7 @@ def start_session(
     log_file: Path | None = None,
     local_checkpoints: bool = True,
 ) -> SparkSession:
-    """A session with `format("headrace")`. What Spark says goes to `log_file`, where one is given."""
+    """A session with `format("headrace")`. What Spark says goes to `log_file`, where one is given. Raises SparkNotStarted."""
     require_spark()
     _prepare_environment()
     from pyspark.sql import SparkSession
@@ -81,7 +86,8 @@ def start_session(
         _log_errors_in(log_file)
     archive = None if master.startswith("local") else _package_for_executors()
     with _noise_in(log_file):
-        session = builder.getOrCreate()
+        with _home(master):
+            session = _started(builder, log_file)
         if archive is not None:
             # First: what is registered knows the files that were shipped before.
             session.sparkContext.addPyFile(str(archive))
@@ -89,10 +95,38 @@ def start_session(
     return session
 
 
+@contextmanager
+def _home(master: str) -> Iterator[None]:
+    """Java looks where Spark is when it starts."""
+    home = spark_home(master)
+    if home is None:
+        yield
+        return
+    os.environ["SPARK_HOME"] = home
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
+
+
+def _started(builder: SparkSession.Builder, log_file: Path | None) -> SparkSession:
+    from headrace.pipelines.spark_errors import why_not_started
+
+    seen_bytes = 0 if log_file is None else log_file.stat().st_size
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # Java's errors and Spark's have no class in common
+        logged = b"" if log_file is None else log_file.read_bytes()[seen_bytes:]
+        reason = why_not_started(str(error), logged.decode(errors="replace"))
+        raise SparkNotStarted(f"Spark did not start: {reason}") from error
+
+
 def make_active(session: SparkSession) -> None:
     """Make this the thread's active session.
 
-    Spark looks for the writer of a stream there and nowhere else, and after some failed queries there was none.
+    Spark looks for a sink written in Python in the active session of Java's thread, and nowhere else. Each thread of Python has a
+    thread of Java to itself, by a connection of its own: a new thread has no active session, and neither has an old one whose
+    connection broke and was made anew. Reading is not affected: it makes the reader's session active first.
     """
     session.createDataFrame([], "nothing INT")  # the one public call that does it
 
@@ -156,11 +190,17 @@ def _noise_in(log_file: Path | None) -> Iterator[None]:
     if log_file is None:
         yield
         return
-    log_file.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        target = log_file.open("ab")
+    except OSError as error:
+        raise SparkNotStarted(
+            f"Spark's log {log_file} cannot be written: {error.strerror}"
+        ) from error
     kept = os.dup(1), os.dup(2)
-    with log_file.open("ab") as target:
+    with target:
         os.dup2(target.fileno(), 1)
         os.dup2(target.fileno(), 2)
     try:

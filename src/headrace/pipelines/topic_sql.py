@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,22 +50,30 @@ def with_views(text: str) -> tuple[str, dict[str, str]]:
     return _TOPIC.sub(name_of, text), views
 
 
-def query(
-    spark: SparkSession, text: str, *, bootstrap_servers: str
-) -> tuple[DataFrame, list[Covered]]:
-    """A query's result and the offsets it covers."""
-    plain, views = with_views(text)
-    covered = []
-    for view, topic in views.items():
-        frame, seen = _topic_frame(spark, topic, bootstrap_servers)
-        frame.createOrReplaceTempView(view)
-        covered.append(seen)
-    return spark.sql(plain), covered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A query, and the offsets it will see, by the name of the view that stands for a topic."""
+
+    plain: str
+    bootstrap_servers: str
+    views: Mapping[str, Covered]
 
 
-def _topic_frame(
-    spark: SparkSession, topic: str, bootstrap_servers: str
-) -> tuple[DataFrame, Covered]:
+def question(text: str, *, bootstrap_servers: str) -> Question:
+    """Look which records are there. Raises what is wrong with the cluster or a topic's name, which needs no Spark."""
+    plain, topics = with_views(text)
+    views = {view: _look(topic, bootstrap_servers) for view, topic in topics.items()}
+    return Question(plain=plain, bootstrap_servers=bootstrap_servers, views=views)
+
+
+def answer(spark: SparkSession, asked: Question) -> DataFrame:
+    """The result of a query."""
+    for view, covered in asked.views.items():
+        _topic_frame(spark, covered, asked.bootstrap_servers).createOrReplaceTempView(view)
+    return spark.sql(asked.plain)
+
+
+def _look(topic: str, bootstrap_servers: str) -> Covered:
     given = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic}
     cluster = ClusterOffsets(parse_source_options(given, streaming=False))
     try:
@@ -73,17 +81,22 @@ def _topic_frame(
         first, end = cluster.earliest(partitions), cluster.latest(partitions)
     finally:
         cluster.close()
+    ranges = [(each.partition, first[each], end[each]) for each in partitions]
+    return Covered(topic=topic, ranges=ranges)
+
+
+def _topic_frame(spark: SparkSession, covered: Covered, bootstrap_servers: str) -> DataFrame:
+    topic = covered.topic
     options = {
-        **given,
-        "startingOffsets": _as_json(topic, {each.partition: first[each] for each in partitions}),
-        "endingOffsets": _as_json(topic, {each.partition: end[each] for each in partitions}),
+        "kafka.bootstrap.servers": bootstrap_servers,
+        "subscribe": topic,
+        "startingOffsets": _as_json(topic, {each: first for each, first, _ in covered.ranges}),
+        "endingOffsets": _as_json(topic, {each: end for each, _, end in covered.ranges}),
         "keyFormat": "string",
         "valueFormat": "string",
         "onDecodeError": "null",
     }
-    frame = spark.read.format("headrace").options(**options).load()
-    ranges = [(each.partition, first[each], end[each]) for each in partitions]
-    return _with_fields(spark, frame), Covered(topic=topic, ranges=ranges)
+    return _with_fields(spark, spark.read.format("headrace").options(**options).load())
 
 
 def _as_json(topic: str, offsets: dict[int, int]) -> str:

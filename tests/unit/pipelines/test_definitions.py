@@ -47,6 +47,7 @@ def test_what_a_file_defines(tmp_path: Path) -> None:
         ("flow(into=", "pipeline.py, line 3: SyntaxError: '(' was never closed"),
         ("\nsource(lines)", "pipeline.py, line 4: NameError: name 'lines' is not defined"),
         ("topic(nmae=1)", "pipeline.py, line 3: TypeError: topic() missing 1 required"),
+        ('raise ValueError("no good")', "pipeline.py, line 3: ValueError: no good"),
         (LINES + LINES + COPY, "'lines' is defined twice"),
         (COPY, "copy wants 'lines', which is no source and no view; there are: none"),
         (LINES.replace("valueFormat", "valueFromat") + COPY, "did you mean 'valueFormat'?"),
@@ -69,6 +70,13 @@ def test_mistakes(tmp_path: Path, text: str, words: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="there is no file"):
         load(tmp_path / "none.py")
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "picture.py"
+    path.write_bytes(b"\x89PNG\xff")
+    with pytest.raises(DefinitionError, match="cannot be read as Python"):
+        load(path)
 
 
 def test_a_file_that_is_imported_defines_nothing_elsewhere(tmp_path: Path) -> None:

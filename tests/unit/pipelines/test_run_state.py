@@ -65,3 +65,10 @@ def test_the_directory_is_where_the_environment_says(
     assert default_directory() == tmp_path / "headrace" / "pipelines"
     monkeypatch.setenv("HEADRACE_STATE_DIR", str(tmp_path / "mine"))
     assert default_directory() == tmp_path / "mine"
+
+
+def test_a_place_where_nothing_can_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    state = RunState.of(tmp_path / "file", "words")
+    with pytest.raises(RunError, match="words cannot be made"):
+        state.begin()

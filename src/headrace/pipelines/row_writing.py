@@ -1,0 +1,136 @@
+"""Writes the rows of a task into topics: finds the partition of each row, sends, and waits for the acknowledgements.
+
+Apart from `sink`, because only the processes that run tasks need numpy and Arrow: Spark asks a sink for its plan and its commits
+in processes of their own, and loading both takes longer than the answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from headrace.client.idempotent_producer import IdempotentProducer
+from headrace.errors import HeadraceError
+from headrace.ids import TopicPartition
+from headrace.pipelines.batch_encoding import Columns, Run, encode_headers, runs_of
+from headrace.pipelines.key_partitions import partitions_of_keys
+from headrace.pipelines.options import OptionError
+from headrace.pipelines.task_clients import drop_producer, producer_for
+
+if TYPE_CHECKING:
+    from headrace.pipelines.record_spans import Int64s
+    from headrace.pipelines.sink import SinkOptions
+
+CHUNK_BYTES: Final = 64 * 1024 * 1024
+
+
+def write_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions) -> int:
+    """Write rows; return how many, when they are acknowledged. Raises ProduceFailed."""
+    producer = producer_for(options.bootstrap_servers, options.client_id, options.settings)
+    spread = _Spread(producer, options)
+    count = 0
+    try:
+        for batch in batches:
+            for chunk in _chunks(batch):
+                producer.send(spread.runs(chunk), _now_ms())
+                count += chunk.num_rows
+        producer.flush(_now_ms())
+    except HeadraceError:
+        drop_producer(producer)
+        raise
+    return count
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    count = max(1, -(-batch.nbytes // CHUNK_BYTES))
+    rows = max(1, -(-batch.num_rows // count))
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)
+
+
+class _Spread:
+    """Finds the partition of each row."""
+
+    def __init__(self, producer: IdempotentProducer, options: SinkOptions) -> None:
+        self._producer = producer
+        self._options = options
+        self._turn = 0  # rows without a key go to one partition after the other, a stretch each
+
+    def runs(self, rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Run]]:
+        names = rows.schema.names
+        columns = Columns(
+            key=_as_bytes(rows.column("key")) if "key" in names else None,
+            value=_as_bytes(rows.column("value")),
+            headers=encode_headers(rows.column("headers")) if "headers" in names else None,
+        )
+        wanted = rows.column("partition") if "partition" in names else None
+        for topic, places in self._topics(rows):
+            of_topic = columns if places is None else _taken(columns, places)
+            asked = wanted if wanted is None or places is None else wanted.take(places)
+            yield from self._runs_of_topic(topic, of_topic, asked)
+
+    def _topics(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.Array | None]]:
+        """Each topic, and which rows go there (None: all)."""
+        if self._options.topic:
+            yield self._options.topic, None
+            return
+        topics = np.array(rows.column("topic").to_pylist(), dtype=object)
+        if any(topic is None for topic in topics):
+            raise OptionError(
+                "a row has no topic: its column 'topic' is null and there is no option topic"
+            )
+        for topic in sorted(set(topics)):
+            yield topic, pa.array(np.flatnonzero(topics == topic))
+
+    def _runs_of_topic(
+        self, topic: str, columns: Columns, asked: pa.Array | None
+    ) -> Iterator[tuple[TopicPartition, Run]]:
+        count = len(self._producer.topic(topic).leaders)
+        numbers = self._numbers(columns, asked, count)
+        order = np.argsort(numbers, kind="stable")
+        for number in np.unique(numbers):
+            first, last = np.searchsorted(numbers, [number, number + 1], sorter=order)
+            whole = last - first == len(numbers)
+            part = columns if whole else _taken(columns, pa.array(order[first:last]))
+            for run in runs_of(part, batch_bytes=self._options.batch_bytes):
+                yield TopicPartition(topic, int(number)), run
+
+    def _numbers(self, columns: Columns, asked: pa.Array | None, count: int) -> Int64s:
+        rows = len(columns)
+        stretch = -(-rows // count)
+        numbers: Int64s = (self._turn + np.arange(rows) // max(stretch, 1)) % count
+        self._turn += 1
+        if columns.key is not None:
+            has_key = columns.key.is_valid().to_numpy(zero_copy_only=False)
+            if has_key.any():
+                numbers = np.where(has_key, partitions_of_keys(columns.key, count), numbers)
+        if asked is not None:
+            chosen = asked.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            given = asked.is_valid().to_numpy(zero_copy_only=False)
+            if (given & ((chosen < 0) | (chosen >= count))).any():
+                raise OptionError(
+                    f"a row asks for a partition that is not there: there are {count}"
+                )
+            numbers = np.where(given, chosen, numbers)
+        return numbers
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    return column if pt.is_binary(column.type) else column.cast(pa.binary())
+
+
+def _taken(columns: Columns, places: pa.Array) -> Columns:
+    return Columns(
+        key=None if columns.key is None else columns.key.take(places),
+        value=columns.value.take(places),
+        headers=None if columns.headers is None else columns.headers.take(places),
+    )
