@@ -9,26 +9,23 @@ shown; of any other, everything it wrote that is still there at its end.
 
 import argparse
 import os
-import pty
 import re
-import select
 import shlex
-import struct
 import sys
-import termios
 import time
-from fcntl import ioctl
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
+from tools.pseudo_terminal import CTRL_C, PseudoTerminal
+
 _SCREEN_BEGINS, _SCREEN_ENDS = "\x1b[?1049h", "\x1b[?1049l"
 _HOME = "\x1b[H"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _TOKEN = re.compile(r"\x1b\[[?0-9;]*[a-zA-Z]|[\r\n]|[^\x1b\r\n]+|\x1b")
-_CTRL_C = b"\x03"
+_PATIENCE_S = 600
 
 # Rich's own, without the fonts from the web: a picture must not depend on somebody's server.
 _FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -70,27 +67,13 @@ def main() -> int:
 
 def record(argv: list[str], columns: int, rows: int, interrupt_after_s: float | None) -> bytes:
     """What a program writes to a terminal of this size."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["TERM"] = "xterm-256color"
-        os.environ["COLUMNS"], os.environ["LINES"] = str(columns), str(rows)
-        os.execvp(argv[0], argv)
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    started_s, written = time.monotonic(), b""
-    while True:
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                more = os.read(terminal, 1 << 16)
-            except OSError:
-                break
-            if not more:
-                break
-            written += more
-        if interrupt_after_s is not None and time.monotonic() - started_s > interrupt_after_s:
-            os.write(terminal, _CTRL_C)
-            interrupt_after_s = None
-    os.waitpid(pid, 0)
-    return written
+    with PseudoTerminal(argv, rows=rows, columns=columns) as terminal:
+        if interrupt_after_s is not None:
+            started_s = time.monotonic()
+            terminal.read_until(lambda _: time.monotonic() - started_s > interrupt_after_s)
+            terminal.type(CTRL_C)
+        terminal.wait(_PATIENCE_S)
+        return terminal.written
 
 
 def visible(written: str) -> str:

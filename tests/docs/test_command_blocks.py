@@ -1,10 +1,12 @@
 """Every command on our pages works as it stands there: pasted into a shell, in the order of the page.
 
 A *world* is a machine of its own with a copy of this repository, and the pages that are gone through on it, one after the other in
-one shell. The pages of the tools have a broker of their own and are gone through by `tests/programs/test_tool_pages.py`.
+one shell. The pages about Spark are gone through by `tests/pipelines/test_pages.py`. What is not to be executed stands in a fence
+marked as `text`, or on a page of `UNMARKED`, with the reason.
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -13,12 +15,15 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from headrace.cli.main import TOOLS
 from tests.docs.own_machine import NOT_ALLOWED
-from tests.docs.pages import ROOT, Block, all_pages, blocks_of
-from tests.programs.test_tool_pages import ORDER as TOOL_PAGES
+from tests.docs.pages import ROOT, Block, all_pages, blocks_of, indented_blocks_of
+from tests.pipelines.test_pages import PAGES as PAGES_ABOUT_SPARK
+from tests.support.tools import require_all
 
 TIMEOUT_S = 240
 USUAL_PORTS = (2181, 9092, 9093, 9094, 9192, 9308)
@@ -26,32 +31,55 @@ USUAL_PORTS = (2181, 9092, 9093, 9094, 9192, 9308)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Pages that are gone through together. `has_broker`: one runs on localhost:9092 before the first of them."""
+    """Pages that are gone through together.
+
+    `has_broker`: one runs on localhost:9092 before the first of them. `needs`: programs that a machine may lack.
+    """
 
     pages: tuple[str, ...]
     has_broker: bool = False
+    needs: tuple[str, ...] = ()
 
 
+# In this order: some go on with what others wrote.
+TOOLS_OF_KAFKA = (
+    *(
+        "topics",
+        "console-producer",
+        "console-consumer",
+        "consumer-groups",
+        "configs",
+        "get-offsets",
+    ),
+    *("delete-records", "log-dirs", "dump-log", "broker-api-versions", "cluster", "perf-tests"),
+    *("verifiable", "reassign-partitions", "leader-election", "storage", "completion"),
+)
 WORLDS = {
     "readme": World(("README.md",)),
     "testing": World(("docs/testing.md",)),
     "cluster": World(("docs/cluster.md",)),
     "operating": World(("docs/operating/README.md",), has_broker=True),
+    "operating-cluster": World(("docs/operating/cluster.md",)),
     "coming-from-kafka": World(("docs/coming-from-kafka.md",)),
-    "tools": World(("docs/tools/dev.md", "docs/tools/top.md", "docs/tools/doctor.md")),
-    "pipelines": World(
-        ("docs/pipelines.md", "docs/tools/pipeline.md", "docs/tools/sql.md"), has_broker=True
+    "tools": World(
+        tuple(
+            f"docs/tools/{name}.md"
+            for name in ("dev", "top", "doctor", "server-start", "zookeeper-start")
+        )
     ),
+    "kafka-tools": World(
+        tuple(f"docs/tools/{name}.md" for name in TOOLS_OF_KAFKA), has_broker=True
+    ),
+    "around": World(("docs/metrics.md", "docs/testing/simulation.md"), needs=("curl",)),
 }
 # Pages whose Python is complete, with a broker on localhost:9092; elsewhere it is there to be read.
 PYTHON_PAGES = ("README.md", "docs/testing.md")
 # What a test of its own shows, because it takes minutes.
 SHOWN_ELSEWHERE = {"make demo\n": "tests/programs/test_demo.py", "make test\n": ".ci/run"}
-# Pages with commands in fences that nobody executes yet, and why.
+# Pages with commands that nobody executes, and why.
 UNMARKED = {
-    "docs/metrics.md": "a broker that runs on; its listener is tested by tests/programs",
+    "docs/benchmarks/README.md": "takes an hour; tests/unit/bench tries the harness",
     "docs/pipelines.md": "the installation, and a broker that runs on",
-    "docs/testing/simulation.md": "what CI runs itself, in part for hours",
 }
 
 
@@ -60,17 +88,24 @@ def commands_of(page: str) -> list[Block]:
 
 
 def test_every_page_with_commands_is_gone_through() -> None:
-    ours = {page for world in WORLDS.values() for page in world.pages}
-    theirs = {f"docs/tools/{name}.md" for name in TOOL_PAGES}
-    assert {page for page in all_pages() if commands_of(page)} == ours | theirs
+    here = {page for world in WORLDS.values() for page in world.pages}
+    gone_through = here | {f"docs/{page}" for page in PAGES_ABOUT_SPARK}
+    assert {page for page in all_pages() if commands_of(page)} == gone_through
+
+
+def test_every_tool_is_in_the_table_of_tools() -> None:
+    table = (ROOT / "docs" / "tools" / "README.md").read_text()
+    rows = " ".join(re.findall(r"^\| \[(.*?)\]", table, re.MULTILINE))
+    missing = [name for name in TOOLS if not re.search(rf"\b{name}\b", rows)]
+    assert missing == []
 
 
 def test_commands_are_marked_as_such() -> None:
     hidden = {
         block.page: block.line
         for page in all_pages()
-        for block in blocks_of(page)
-        if block.language in ("", "text") and block.looks_like_commands
+        for block in [*blocks_of(page), *indented_blocks_of(page)]
+        if not block.is_commands and block.looks_like_commands
     }
     assert set(hidden) <= set(UNMARKED), f"mark them as ```sh: {hidden}"
 
@@ -119,11 +154,14 @@ def go_through(directory: Path, script: str) -> subprocess.CompletedProcess[str]
         return done
     busy = [port for port in USUAL_PORTS if _is_busy(port)]
     if busy:
-        message = f"no machine of its own ({done.stderr.strip()}), and ports {busy} are taken here"
-        if os.environ.get("HEADRACE_REQUIRE_ALL"):
-            pytest.fail(message)
-        pytest.skip(message)
+        give_up(f"no machine of its own ({done.stderr.strip()}), and ports {busy} are taken here")
     return _run(shell, directory, environment)
+
+
+def give_up(reason: str) -> NoReturn:
+    if require_all():
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
 
 
 def _run(
@@ -165,6 +203,9 @@ def script_of(blocks: list[Block], *, has_broker: bool) -> str:
 @pytest.mark.parametrize("name", WORLDS)
 def test_commands_work_as_they_stand(name: str, machine: Path) -> None:
     world = WORLDS[name]
+    missing = [program for program in world.needs if shutil.which(program) is None]
+    if missing:
+        give_up(f"{', '.join(missing)} not installed")
     blocks = [block for page in world.pages for block in commands_of(page)]
     assert blocks
     done = go_through(machine, script_of(blocks, has_broker=world.has_broker))

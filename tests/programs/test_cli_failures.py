@@ -174,3 +174,88 @@ def test_json_logs_stay_json(busy_port: int, tmp_path: Path) -> None:
     assert output.stderr == ""
     assert all(line.startswith("{") for line in output.stdout.splitlines())
     assert f"cannot listen on 127.0.0.1:{busy_port}" in output.stdout
+
+
+# Words after which a tool can only say what is wrong with them: in braces stands a file with such contents.
+WRONG_INPUT = {
+    "delete-records --offset-json-file {missing}": "cannot read",
+    "delete-records --offset-json-file {empty}": "not a valid JSON",
+    "delete-records --offset-json-file {list}": "does not say which records to delete",
+    "delete-records --offset-json-file {object}": "does not say which records to delete",
+    "delete-records --offset-json-file {bytes}": "cannot read",
+    "leader-election --election-type preferred --path-to-json-file {empty}": "election data is empty",
+    "leader-election --election-type preferred --path-to-json-file {object}": "is missing",
+    "reassign-partitions --verify --reassignment-json-file {empty}": "not a valid JSON",
+    "reassign-partitions --verify --reassignment-json-file {list}": "not a valid JSON",
+    "reassign-partitions --execute --reassignment-json-file {missing}": "cannot read",
+    "topics --list --command-config {missing}": "cannot read",
+    "topics --list --command-config {bytes}": "cannot read",
+    "pipeline redrive no-such-topic": "there is no topic",
+}
+WRONG_INPUT_ALONE = {
+    "server-start {missing}": "cannot read",
+    "server-start {bytes}": "cannot read",
+    "server-start --override nonsense": "expected name=value",
+    "zookeeper-start {missing}": "cannot read",
+    "zookeeper-start {bytes}": "cannot read",
+    "zookeeper-start {empty}": "where to keep the data",
+    "storage format -t x -c {missing}": "cannot read",
+    "dump-log --files {missing}.log": "cannot read",
+    "pipeline init {missing}/x.py": "cannot write",
+    "pipeline init {empty}": "is there already",
+    "pipeline run {missing}": "there is no file",
+    "pipeline validate {missing} --quick": "there is no file",
+    "pipeline status nobody": "no pipeline nobody was run",
+    "pipeline stop nobody": "does not run",
+    "dev --data-dir {empty}/x": "cannot make",
+}
+WRONG_OPTIONS = (
+    *("server-start --overide a=b", "zookeeper-start --port 1", "top --intervall 1", "dev --broker x"),
+    *("demo --events 5", "completion tcsh", "topics --lst", "sql", "dev --brokers 0"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("HEADRACE_STATE_DIR", str(tmp_path / "state"))
+    contents = {"empty": b"", "list": b"[]", "object": b"{}", "bytes": b"x=\xff\xfe"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    return {name: str(tmp_path / name) for name in (*contents, "missing")}
+
+
+def check_story(output: Output, what: str) -> None:
+    assert output.exit_code == 1, output
+    assert "Traceback" not in output.stderr
+    assert "Error: " not in output.stderr, "the name of a class is no reason"
+    told = [line for line in output.stderr.splitlines() if line.startswith("headrace ")]
+    assert len(told) == 1, output.stderr
+    assert what in output.stderr
+    assert "  try: " in output.stderr or "  why: " in output.stderr
+
+
+@pytest.mark.parametrize("line", WRONG_INPUT)
+def test_wrong_input(headrace: Headrace, files: dict[str, str], line: str) -> None:
+    words = [word.format(**files) for word in line.split()]
+    check_story(headrace(*words, succeed=False), WRONG_INPUT[line])
+
+
+@pytest.mark.parametrize("line", WRONG_INPUT_ALONE)
+def test_wrong_input_of_what_needs_no_broker(files: dict[str, str], line: str) -> None:
+    words = [word.format(**files) for word in line.split()]
+    check_story(run_command(command(*words)), WRONG_INPUT_ALONE[line])
+
+
+@pytest.mark.parametrize("line", WRONG_OPTIONS)
+def test_wrong_options(line: str) -> None:
+    output = run_command(command(*line.split()))
+    assert output.exit_code == 1
+    assert output.stdout == ""
+    assert len(output.stderr.splitlines()) == 2, output.stderr
+    assert output.stderr.splitlines()[1].startswith(f"usage: headrace {line.split(maxsplit=1)[0]} ")
+
+
+def test_an_existing_topic_has_a_way_out(headrace: Headrace, topic: str) -> None:
+    output = headrace("topics", "--create", "--topic", topic, succeed=False)
+    assert (output.exit_code, output.stderr.strip().partition(" ")[0]) == (1, "try:")
+    headrace("topics", "--create", "--topic", topic, "--if-not-exists")

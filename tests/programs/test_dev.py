@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from headrace.cli.command_line import Failure, UsageError
 from headrace.cli.dev import plan_of, welcome
 from tests.programs.conftest import command, run_command
-from tests.programs.terminal import descendants_of, run_in_terminal
+from tests.support.interrupting import MARK, interrupt, marked
 
 KAFKA = re.compile(r"Kafka +(\S+)")
 
@@ -96,35 +97,25 @@ def test_it_serves_until_ctrl_c_and_its_data_stay(tmp_path: Path, brokers: int) 
     data = tmp_path / "data"
     words = command("dev", "--brokers", str(brokers), "--port", "0", "--data-dir", str(data))
     for visit in (create_topic, find_topic):
-        run = run_in_terminal(words, Visitor(visit))
-        assert run.exit_code == 130
-        assert "Traceback" not in run.written
-        assert run.seconds_to_end < 20
-        assert descendants_of(str(data)) == []
-
-
-@pytest.mark.parametrize("after_s", [0.4, 0.9, 1.5])
-def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path, after_s: float) -> None:
-    data = tmp_path / "data"
-    started_s = time.monotonic()
-    words = command("dev", "--brokers", "2", "--port", "0", "--data-dir", str(data))
-    run = run_in_terminal(words, lambda _: time.monotonic() - started_s > after_s)
-    assert run.exit_code == 130
-    assert "Traceback" not in run.written
-    assert descendants_of(str(data)) == []
+        ended = interrupt(words, Visitor(visit))
+        ended.check()
+        assert ended.seconds_to_end < 20
 
 
 def test_where_it_is_killed_its_servers_end_too(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    words = command("dev", "--port", "0", "--data-dir", str(data))
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    words = command("dev", "--port", "0", "--data-dir", str(tmp_path))
+    mark = uuid.uuid4().hex
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env={**os.environ, MARK: mark}
+    ) as process:
         assert process.stdout is not None
         assert any("Ctrl-C stops everything" in line for line in process.stdout)
+        assert len(marked(mark)) == 2
         os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + 20
-    while descendants_of(str(data)) and time.monotonic() < deadline:
+    while marked(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert descendants_of(str(data)) == []
+    assert marked(mark) == []
 
 
 def test_a_server_that_ends_by_itself_is_told(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from tests.support.server_process import free_port, serves_kafka
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE_S = 60
+# Who dials before that may reach nobody, himself, or a server that takes the connection and never says a word.
+_ZOOKEEPER_SERVES = "PrepRequestProcessor"
 PRINTED_PORTS = ("2181", "9092", "9093", "9094", "9095")
 
 
@@ -74,10 +76,12 @@ class Terminals:
         self.write(
             "config/server.properties", f"{printed('config/server.properties')}\nport=9092\n"
         )
-        self._environment = {
+        self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
+        # It would make `ps` cut its lines, as in no terminal of a person.
+        self.environment.pop("COLUMNS", None)
 
     def __enter__(self) -> Self:
         return self
@@ -90,11 +94,17 @@ class Terminals:
     ) -> None:
         for terminal in self._open:
             terminal.close()
+        for process_id in self.daemon_ids():
+            if is_alive(process_id):
+                os.kill(process_id, signal.SIGKILL)
         if error is not None:
             error.add_note("\n".join(self._stories()))
 
     def _stories(self) -> list[str]:
-        outputs = sorted(self.directory.glob("terminal-*.txt"))
+        outputs = [
+            *sorted(self.directory.glob("terminal-*.txt")),
+            *sorted((self.directory / "logs").glob("*.out")),
+        ]
         return [f"--- {path.name}\n{path.read_text()[-2000:]}" for path in outputs]
 
     def _here(self, text: str) -> str:
@@ -107,20 +117,30 @@ class Terminals:
         (self.directory / path).write_text(self._here(text))
 
     def run(self, line: str, stdin: str = "") -> str:
-        """A command that ends by itself. Returns what it prints."""
+        """A command that ends by itself, and well. Returns what it prints."""
+        done = self._done(line, stdin)
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def fail(self, line: str) -> str:
+        """A command that ends by itself with 1. Returns everything that it says."""
+        done = self._done(line, "")
+        assert done.returncode == 1, f"{line}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def _done(self, line: str, stdin: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             ["sh", "-c", self._here(line)],
             cwd=self.directory,
-            env=self._environment,
+            env=self.environment,
             input=stdin,
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
             check=False,
         )
-        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
-        return done.stdout
+        return done
 
     def start(self, line: str) -> Terminal:
         """A command in a terminal of its own."""
@@ -130,7 +150,7 @@ class Terminals:
             process = subprocess.Popen(
                 ["sh", "-c", f"exec {self._here(line)}"],
                 cwd=self.directory,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.PIPE,
                 stdout=stdout,
                 stderr=stderr,
@@ -143,8 +163,34 @@ class Terminals:
     def start_broker(self, line: str, port: str) -> Terminal:
         """A broker, which serves when this returns."""
         terminal = self.start(line)
-        wait_until(lambda: serves_kafka(int(self._ports[port])), f"a broker serves on {port}")
+        self.wait_for_broker(port)
         return terminal
+
+    def wait_for_broker(self, port: str) -> None:
+        wait_until(lambda: serves_kafka(int(self._ports[port])), f"a broker serves on {port}")
+
+    def start_zookeeper(self, line: str) -> Terminal:
+        """A ZooKeeper, which serves when this returns."""
+        terminal = self.start(line)
+        wait_until(lambda: _ZOOKEEPER_SERVES in "".join(terminal.lines), "ZooKeeper serves")
+        return terminal
+
+    def wait_for_zookeeper(self, log: str) -> None:
+        """One that was started with `-daemon`."""
+        path = self.directory / log
+        wait_until(lambda: path.exists() and _ZOOKEEPER_SERVES in path.read_text(), "ZooKeeper")
+
+    def daemon_ids(self) -> list[int]:
+        """What was started here with `-daemon`."""
+        return [int(file.read_text()) for file in (self.directory / "logs").glob("*.pid")]
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def printed(path: str) -> str:

@@ -7,7 +7,7 @@ from tests.support.terminals import Terminals, wait_until
 
 def test_first_steps(tmp_path: Path) -> None:
     with Terminals(tmp_path) as terminals:
-        terminals.start("bin/zookeeper-server-start.sh config/zookeeper.properties")
+        terminals.start_zookeeper("bin/zookeeper-server-start.sh config/zookeeper.properties")
         terminals.start_broker("bin/kafka-server-start.sh config/server.properties", "9092")
         created = terminals.run(
             "bin/kafka-topics.sh --create --zookeeper localhost:2181"

@@ -71,7 +71,7 @@ class Reading:
 
 def test_a_topic_that_survives(tmp_path: Path) -> None:
     with Terminals(tmp_path) as terminals:
-        terminals.start("bin/zookeeper-server-start.sh config/zookeeper.properties")
+        terminals.start_zookeeper("bin/zookeeper-server-start.sh config/zookeeper.properties")
         brokers = start_brokers(terminals)
         created = terminals.run(
             "bin/kafka-topics.sh --create --zookeeper localhost:2181"

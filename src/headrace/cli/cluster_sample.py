@@ -196,23 +196,30 @@ class Sampler:
     def _groups(self, ends: Mapping[TopicPartition, int]) -> dict[str, GroupSample]:
         found: dict[str, GroupSample] = {}
         try:
-            for listed in list_consumer_groups(self._admin):
-                described = describe_group(self._admin, listed.group_id)
-                committed = committed_offsets(self._admin, listed.group_id)
-                positions = {
-                    partition: Position(committed=place.offset, end_offset=ends[partition])
-                    for partition, place in committed.items()
-                    if partition in ends
-                }
-                found[listed.group_id] = GroupSample(
-                    group_id=listed.group_id,
-                    state=described.state,
-                    members=len(described.members),
-                    positions=positions,
-                )
+            listed = list_consumer_groups(self._admin)
         except HeadraceError:
-            pass  # a coordinator is moving: the groups that were found are shown
+            return found
+        for each in listed:
+            try:
+                found[each.group_id] = self._group(each.group_id, ends)
+            except HeadraceError:
+                continue  # its coordinator is moving, or it has just gone: the others are shown
         return self._with_times(found)
+
+    def _group(self, group_id: str, ends: Mapping[TopicPartition, int]) -> GroupSample:
+        described = describe_group(self._admin, group_id)
+        committed = committed_offsets(self._admin, group_id)
+        positions = {
+            partition: Position(committed=place.offset, end_offset=ends[partition])
+            for partition, place in committed.items()
+            if partition in ends
+        }
+        return GroupSample(
+            group_id=group_id,
+            state=described.state,
+            members=len(described.members),
+            positions=positions,
+        )
 
     def _with_times(self, groups: dict[str, GroupSample]) -> dict[str, GroupSample]:
         """Look up since when the first unread record of each partition waits."""

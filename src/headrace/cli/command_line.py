@@ -77,10 +77,14 @@ class ToolParser(argparse.ArgumentParser):
 
 
 def run_tool(
-    parser: ToolParser, arguments: list[str], work: Callable[[argparse.Namespace], int]
+    parser: ToolParser,
+    arguments: list[str],
+    work: Callable[[argparse.Namespace], int],
+    *,
+    needs_options: bool = True,
 ) -> int:
     """Parse, work, and turn whatever goes wrong into words and an exit code."""
-    if not arguments:
+    if needs_options and not arguments:
         _tell_mistake(parser, parser.description or "")
         return FAILED
     try:
@@ -108,8 +112,7 @@ def abandon_stdout() -> None:
 
 
 def _tell_mistake(parser: ToolParser, mistake: str) -> None:
-    name = f"headrace {parser.tool}"
-    tell(mistake, f"usage: {name} [options]    ('{name} --help' lists them)")
+    tell(mistake, f"usage: {parser.usage}    ('headrace {parser.tool} --help' lists them)")
 
 
 def tell(*lines: str) -> None:
@@ -125,6 +128,17 @@ def tell_failure(tool: str, failure: Failure) -> None:
         tell(f"  why: {failure.why}")
     if failure.hint:
         tell(f"  try: {failure.hint}")
+
+
+def read_text(path: str) -> str:
+    """What a file says that an option names. Raises Failure."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise Failure(f"cannot read {path}", why=error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise Failure(f"cannot read {path}", why="it is no text in UTF-8") from error
 
 
 def explained(error: HeadraceError) -> Failure:

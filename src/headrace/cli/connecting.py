@@ -7,7 +7,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.cli.command_line import Failure, ToolParser, UsageError, nearest, require_option, tell
+from headrace.cli.command_line import (
+    Failure,
+    ToolParser,
+    UsageError,
+    nearest,
+    read_text,
+    require_option,
+    tell,
+)
 
 if TYPE_CHECKING:
     from headrace.client.admin.admin import Admin
@@ -17,12 +25,16 @@ CREATION_S = 1.0  # how long a topic that brokers create when asked for may take
 _PLAINTEXT = "PLAINTEXT"
 
 
-def add_connection_options(parser: ToolParser, *, old_names: Sequence[str] = ()) -> None:
+def add_connection_options(
+    parser: ToolParser, *, old_names: Sequence[str] = (), default: str | None = None
+) -> None:
     """`--bootstrap-server` with the names it once had, and `--command-config`."""
+    remark = "required" if default is None else f"default: {default}"
     parser.value(
         "bootstrap-server",
-        "the brokers to connect to first: host:port[,host:port…] (required)",
+        f"the brokers to connect to first: host:port[,host:port…] ({remark})",
         metavar="SERVERS",
+        default=default,
     )
     parser.hidden(*old_names, dest="bootstrap_server")
     parser.value("command-config", "a properties file with settings of the client", metavar="FILE")
@@ -111,8 +123,4 @@ def read_properties(path: str) -> dict[str, str]:
     """What a Java properties file sets."""
     from headrace.properties import parse_properties
 
-    try:
-        with open(path, encoding="utf-8") as file:
-            return parse_properties(file.read())
-    except OSError as error:
-        raise Failure(f"cannot read {path}", why=error.strerror or str(error)) from error
+    return parse_properties(read_text(path))

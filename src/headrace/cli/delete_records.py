@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from headrace.cli.command_line import OK, Failure, ToolParser, require_option, run_tool
+from headrace.cli.command_line import OK, Failure, ToolParser, read_text, require_option, run_tool
 from headrace.cli.connecting import add_connection_options, open_admin
 from headrace.cli.output import add_output_option, print_json, wants_json
 from headrace.cli.progress import Progress
@@ -77,13 +77,13 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
     """What the file asks for. Raises Failure where it is not as it should be."""
     from headrace.ids import TopicPartition
 
+    form = f"this is the form: {EXAMPLE}"
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except OSError as error:
-        raise Failure(f"cannot read {path}", why=error.strerror or str(error)) from error
+        document = json.loads(read_text(path))
     except ValueError as wrong:
-        raise Failure("The input string is not a valid JSON", why=f"{path}: {wrong}") from wrong
+        raise Failure(
+            "The input string is not a valid JSON", why=f"{path}: {wrong}", hint=form
+        ) from wrong
     try:
         if document.get("version", 1) != 1:
             raise Failure(f"Not supported version field value {document['version']}")
@@ -91,12 +91,11 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
             (TopicPartition(each["topic"], int(each["partition"])), int(each["offset"]))
             for each in document["partitions"]
         ]
-    except (AttributeError, KeyError, TypeError, ValueError) as wrong:
-        raise Failure(
-            f"{path} does not say which records to delete",
-            why=f"{type(wrong).__name__}: {wrong}",
-            hint=f"this is the form: {EXAMPLE}",
-        ) from wrong
+    except KeyError as missing:
+        what, why = f"{path} does not say which records to delete", f"{missing} is missing"
+        raise Failure(what, why=why, hint=form) from missing
+    except (AttributeError, TypeError, ValueError) as wrong:
+        raise Failure(f"{path} does not say which records to delete", hint=form) from wrong
     before = dict(wanted)
     if len(before) != len(wanted):
         names = [partition for partition, _ in wanted]

@@ -29,8 +29,7 @@ _LOOK_AGAIN_S: Final = 0.1
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    # Without any option it is complete, too.
-    return run_tool(_parser(), arguments or ["--brokers=1"], _work)
+    return run_tool(_parser(), arguments, _work, needs_options=False)
 
 
 def _parser() -> ToolParser:

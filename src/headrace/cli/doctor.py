@@ -11,7 +11,7 @@ _MARKS: Final = {"ok": "ok  ", "note": "note", "failed": "FAIL"}
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code: 1 where something that is needed is not there."""
-    return run_tool(_parser(), arguments or ["--output=text"], _work)
+    return run_tool(_parser(), arguments, _work, needs_options=False)
 
 
 def _parser() -> ToolParser:

@@ -87,6 +87,7 @@ def _work(options: argparse.Namespace) -> int:
             tell(f"Ignoring unknown file {path}")
             continue
         try:
+            os.stat(path)  # rather than a remark on the name of a file that is not there
             dump(path)
         except OSError as error:
             raise Failure(

@@ -13,6 +13,7 @@ from headrace.cli.command_line import (
     Failure,
     ToolParser,
     UsageError,
+    read_text,
     renamed,
     run_tool,
     tell,
@@ -112,13 +113,13 @@ def read_partitions(path: str) -> list[TopicPartition]:
     """What the file asks for. Raises Failure."""
     from headrace.ids import TopicPartition
 
+    form = f"this is the form: {EXAMPLE}"
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except OSError as error:
-        raise Failure(f"cannot read {path}", why=error.strerror or str(error)) from error
+        document = json.loads(read_text(path))
     except ValueError as wrong:
-        raise Failure("Replica election data is empty", why=f"{path}: {wrong}") from wrong
+        raise Failure(
+            "Replica election data is empty", why=f"{path}: {wrong}", hint=form
+        ) from wrong
     try:
         partitions = [
             TopicPartition(str(each["topic"]), int(each["partition"]))
@@ -127,8 +128,8 @@ def read_partitions(path: str) -> list[TopicPartition]:
     except (KeyError, TypeError, ValueError) as wrong:
         raise Failure(
             'Replica election data is missing "partitions" field',
-            why=f"{path}: {type(wrong).__name__}: {wrong}",
-            hint=f"this is the form: {EXAMPLE}",
+            why=f"{path}: {wrong} is missing" if isinstance(wrong, KeyError) else "",
+            hint=form,
         ) from wrong
     doubled = sorted({each for each in partitions if partitions.count(each) > 1})
     if doubled:

@@ -6,9 +6,9 @@ import argparse
 
 from headrace.cli.command_line import (
     OK,
-    Failure,
     ToolParser,
     UsageError,
+    read_text,
     require_option,
     run_tool,
     was_given,
@@ -114,12 +114,12 @@ def _work(options: argparse.Namespace) -> int:
         if action == "generate":
             steps.generate(
                 admin,
-                parse_topics(_read(options.topics_to_move_json_file)),
+                parse_topics(read_text(options.topics_to_move_json_file)),
                 parse_broker_list(options.broker_list),
                 rack_aware=not options.disable_rack_aware,
             )
             return OK
-        plan = parse_plan(_read(options.reassignment_json_file))
+        plan = parse_plan(read_text(options.reassignment_json_file))
         timeout_s = (_DEFAULT_TIMEOUT_MS if options.timeout is None else options.timeout) / 1000
         keep_throttles = options.preserve_throttles
         if action == "verify":
@@ -151,11 +151,3 @@ def _action(options: argparse.Namespace) -> str:
         if was_given(options, name) and name not in (*_REQUIRED[action], *_PERMITTED[action]):
             raise UsageError(f'Option "[{name}]" can\'t be used with action "[{action}]"')
     return action
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError as error:
-        raise Failure(f"cannot read {path}", why=error.strerror or str(error)) from error

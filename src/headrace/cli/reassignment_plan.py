@@ -56,7 +56,7 @@ class Move(NamedTuple):
 
 def parse_plan(text: str) -> Plan:
     """The contents of `--reassignment-json-file`. Raises Failure."""
-    document = _document(text)
+    document = _document(text, PLAN_EXAMPLE)
     entries: list[tuple[TopicPartition, Sequence[int]]] = []
     log_dirs: dict[Replica, str] = {}
     try:
@@ -101,7 +101,7 @@ def check_plan(plan: Plan) -> None:
 
 def parse_topics(text: str) -> list[str]:
     """The contents of `--topics-to-move-json-file`. Raises Failure."""
-    document = _document(text)
+    document = _document(text, TOPICS_EXAMPLE)
     try:
         topics = [str(each["topic"]) for each in document.get("topics", ())]
     except (AttributeError, KeyError, TypeError) as wrong:
@@ -184,13 +184,14 @@ def doubles(values: Iterable[Any]) -> list[Any]:
     return [value for value, times in Counter(values).items() if times > 1]
 
 
-def _document(text: str) -> dict[str, Any]:
+def _document(text: str, example: str) -> dict[str, Any]:
+    what, hint = "The input string is not a valid JSON", f"this is the form: {example}"
     try:
         document = json.loads(text)
     except ValueError as wrong:
-        raise Failure("The input string is not a valid JSON", why=str(wrong)) from wrong
+        raise Failure(what, why=str(wrong), hint=hint) from wrong
     if not isinstance(document, dict):
-        raise Failure("The input string is not a valid JSON", why="it is not an object: { … }")
+        raise Failure(what, why="it is not an object: { … }", hint=hint)
     version = document.get("version", 1)
     if version != 1:
         raise Failure(f"Not supported version field value {version}")
@@ -200,7 +201,7 @@ def _document(text: str) -> dict[str, Any]:
 def _not_understood(wrong: Exception, example: str) -> Failure:
     return Failure(
         "the file does not say what to move",
-        why=f"{type(wrong).__name__}: {wrong}",
+        why=f"{wrong} is missing" if isinstance(wrong, KeyError) else "",
         hint=f"this is the form: {example}",
     )
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.cli.command_line import Failure, tell_failure
+from headrace.cli.command_line import Failure, ToolParser, read_text, run_tool, tell_failure
 from headrace.cli.start_failures import explained_start, few_files
 from headrace.errors import HeadraceError
 
@@ -16,53 +16,15 @@ if TYPE_CHECKING:
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    options = make_parser().parse_args(arguments)
-    from headrace.broker.logs import configure
-    from headrace.broker.settings.broker_settings import BrokerSettings
-    from headrace.properties import parse_overrides, parse_properties
-
-    try:
-        properties = {}
-        if options.file is not None:
-            properties = parse_properties(Path(options.file).read_text(encoding="utf-8"))
-        properties |= parse_overrides(options.override)
-        directory = default_data_directory()
-        settings = BrokerSettings.from_properties(properties, default_log_dir=directory)
-        alone = settings.zookeeper_connect is not None and _is_cluster_of_its_own(settings)
-        if alone:
-            del properties["zookeeper.connect"]
-            settings = BrokerSettings.from_properties(properties, default_log_dir=directory)
-    except OSError as error:
-        tell_failure(
-            "server-start",
-            Failure(
-                f"cannot read {options.file}",
-                why=error.strerror or str(error),
-                hint="config/server.properties is an example; without a file the defaults hold",
-            ),
-        )
-        return 1
-    except HeadraceError as error:
-        tell_failure(
-            "server-start", Failure(str(error), hint="docs/settings.md lists the settings")
-        )
-        return 1
-    log_format = "json" if options.json_logs else settings.headrace_log_format
-    configure(log_format, settings.headrace_log_level, broker_id=settings.node_id)
-    if alone:
-        logging.getLogger("headrace").warning(
-            "zookeeper.connect is not used: %s holds a cluster of its own. To join others, use another log directory",
-            settings.log_dirs[0],
-        )
-    return _serve(settings, as_json=log_format == "json")
+    return run_tool(make_parser(), arguments, _work, needs_options=False)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace server-start",
-        description="Run a broker. Without a file: one broker on 127.0.0.1:9092, no ZooKeeper.",
-        allow_abbrev=False,
+def make_parser() -> ToolParser:
+    parser = ToolParser(
+        "server-start",
+        "Run a broker. Without a file: one broker on 127.0.0.1:9092, no ZooKeeper.",
     )
+    parser.usage = "headrace server-start [FILE.properties] [options]"
     parser.add_argument(
         "file", nargs="?", metavar="FILE.properties", help="settings, in Kafka's names"
     )
@@ -73,8 +35,43 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="name=value",
         help="a setting that counts more than the file's; may be given several times",
     )
-    parser.add_argument("--json-logs", action="store_true", help="log one JSON object per line")
+    parser.flag("json-logs", "log one JSON object per line")
     return parser
+
+
+def _work(options: argparse.Namespace) -> int:
+    from headrace.broker.logs import configure
+
+    settings, is_alone = _settings(options)
+    log_format = "json" if options.json_logs else settings.headrace_log_format
+    configure(log_format, settings.headrace_log_level, broker_id=settings.node_id)
+    if is_alone:
+        logging.getLogger("headrace").warning(
+            "zookeeper.connect is not used: %s holds a cluster of its own. To join others, use another log directory",
+            settings.log_dirs[0],
+        )
+    return _serve(settings, as_json=log_format == "json")
+
+
+def _settings(options: argparse.Namespace) -> "tuple[BrokerSettings, bool]":
+    """The settings, and whether they leave out a ZooKeeper that was named. Raises Failure."""
+    from headrace.broker.settings.broker_settings import BrokerSettings
+    from headrace.properties import parse_overrides, parse_properties
+
+    try:
+        properties = {} if options.file is None else parse_properties(read_text(options.file))
+        properties |= parse_overrides(options.override)
+        directory = default_data_directory()
+        settings = BrokerSettings.from_properties(properties, default_log_dir=directory)
+        if settings.zookeeper_connect is None or not _is_cluster_of_its_own(settings):
+            return settings, False
+        del properties["zookeeper.connect"]
+        return BrokerSettings.from_properties(properties, default_log_dir=directory), True
+    except Failure as unreadable:
+        unreadable.hint = "config/server.properties is an example; without a file the defaults hold"
+        raise
+    except HeadraceError as error:
+        raise Failure(str(error), hint="docs/settings.md lists the settings") from error
 
 
 def default_data_directory() -> str:

@@ -24,14 +24,15 @@ _ANSWER_S: Final = 2.0
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments or [f"--bootstrap-server={DEFAULT_BROKER}"], _work)
+    return run_tool(_parser(), arguments, _work, needs_options=False)
 
 
 def _parser() -> ToolParser:
     parser = ToolParser("top", "Show what a cluster does, live: brokers, topics, groups and lag.")
-    add_connection_options(parser)
-    parser.set_defaults(bootstrap_server=DEFAULT_BROKER)
-    parser.value("interval", "seconds between two looks", type=float, default=1.0, metavar="S")
+    add_connection_options(parser, default=DEFAULT_BROKER)
+    parser.value(
+        "interval", "seconds between two looks (default: 1)", type=float, default=1.0, metavar="S"
+    )
     parser.flag("once", "print one view as text, and end")
     parser.flag("internal", "show internal topics, too")
     add_output_option(parser)

@@ -183,9 +183,13 @@ def _create(admin: Admin, options: argparse.Namespace) -> None:
             configs=configs,
         )
     except Refused as refused:
-        if refused.code is ErrorCode.TOPIC_ALREADY_EXISTS and options.if_not_exists:
+        if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+        if options.if_not_exists:
             return
-        raise
+        raise Failure(
+            str(refused), hint="--if-not-exists leaves one that is there as it is"
+        ) from refused
     print(f"Created topic {options.topic}.")
 
 

@@ -9,35 +9,29 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from headrace.cli.command_line import FAILED, Failure, tell_failure
-from headrace.errors import HeadraceError
+from headrace.cli.command_line import Failure, ToolParser, run_tool
 
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns only if ZooKeeper cannot be started: it takes the process over."""
-    options = make_parser().parse_args(arguments)
-    try:
-        argv = _command(options.file)
-    except Failure as failure:
-        tell_failure("zookeeper-start", failure)
-        return FAILED
-    except HeadraceError as error:
-        tell_failure("zookeeper-start", Failure(str(error)))
-        return FAILED
-    # The tool becomes the server, so that signals reach it.
-    return os.execv(argv[0], argv)  # noqa: S606
+    return run_tool(make_parser(), arguments, _work, needs_options=False)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace zookeeper-start",
-        description="Run a ZooKeeper server. Without a file: on 127.0.0.1:2181.",
-        allow_abbrev=False,
+def make_parser() -> ToolParser:
+    parser = ToolParser(
+        "zookeeper-start", "Run a ZooKeeper server. Without a file: on 127.0.0.1:2181."
     )
+    parser.usage = "headrace zookeeper-start [FILE.properties]"
     parser.add_argument(
         "file", nargs="?", metavar="FILE.properties", help="settings, in ZooKeeper's names"
     )
     return parser
+
+
+def _work(options: argparse.Namespace) -> int:
+    argv = _command(options.file)
+    # The tool becomes the server, so that signals reach it.
+    return os.execv(argv[0], argv)  # noqa: S606
 
 
 def _command(file: str | None) -> list[str]:

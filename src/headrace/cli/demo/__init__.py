@@ -20,7 +20,7 @@ _PICTURE: Final = "headrace-demo.svg"
 
 def run(arguments: list[str]) -> int:
     """Run the tool. Returns the exit code."""
-    return run_tool(_parser(), arguments or [f"--events={_EVENTS}"], _work)
+    return run_tool(_parser(), arguments, _work, needs_options=False)
 
 
 def _parser() -> ToolParser:
@@ -32,7 +32,9 @@ def _parser() -> ToolParser:
         default=_EVENTS,
         metavar="N",
     )
-    parser.value("picture", f"where the chart goes (default: {_PICTURE})", default=_PICTURE)
+    parser.value(
+        "picture", f"where the chart goes (default: {_PICTURE})", default=_PICTURE, metavar="FILE"
+    )
     parser.flag("without-spark", "leave out the pipeline")
     return parser
 
