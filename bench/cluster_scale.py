@@ -26,6 +26,7 @@ from tests.support.process_memory import MIB, resident_bytes
 SESSION_TIMEOUT_MS = 18_000
 PATIENCE_S = 300.0
 TOPICS_A_REQUEST = 10
+LOOKS_ON_S = 5
 WATCHED = "watched"  # the producer's own topic, of which every record is accounted for at the end
 
 
@@ -70,12 +71,33 @@ def _lives(cluster: ClusterProcess, names: list[str], partitions: int) -> Iterat
     yield _memory(cluster)
     cluster.create_topic(WATCHED, partitions=9)
     with Load(cluster, WATCHED) as load:
+        yield from _latencies(load)
         controller = cluster.controller()
         follower = next(number for number in cluster.brokers if number != controller)
         yield from _killed(cluster, load, follower, names, partitions, what="a broker")
         yield from _killed(cluster, load, controller, names, partitions, what="the controller")
         yield from _restarted(cluster, load)
         load.finish()
+
+
+def _latencies(load: Load) -> Iterator[Line]:
+    """Of acks=all while nothing happens, at the rate of the load; the idle partitions must not be felt."""
+    began_ns = time.monotonic_ns()
+    time.sleep(LOOKS_ON_S)
+    spent_ms = sorted(
+        (send.completed_ns - send.invoked_ns) / 1e6
+        for send in load.history.acknowledged()
+        if send.invoked_ns >= began_ns
+    )
+    for percentile in (50, 99):
+        value = spent_ms[len(spent_ms) * percentile // 100]
+        detail = f"{len(spent_ms) / LOOKS_ON_S:.0f} records a second"
+        yield Line(
+            what=f"acks=all, p{percentile}, the others idle",
+            value=round(value, 1),
+            unit="ms",
+            detail=detail,
+        )
 
 
 def _killed(

@@ -15,6 +15,8 @@ class TransactionRequest:
     def commit_async(self) -> IAsyncResult[list[object]]: ...
 
 class KazooClient:
+    hosts: list[tuple[str, int]]
+    chroot: str
     def __init__(
         self,
         hosts: str = ...,

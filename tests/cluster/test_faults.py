@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.support.cluster_process import SESSION_TIMEOUT_MS, ClusterProcess
 ROUNDS = int(os.environ.get("HEADRACE_FAULT_ROUNDS", "2"))
 PAST_SESSION_S = SESSION_TIMEOUT_MS / 1000 * 1.6
 TOPIC = "orders"
+OTHERS_WORK_MS = 2_000
 
 _logger = logging.getLogger(__name__)  # for what was measured: --log-cli-level=INFO shows it
 
@@ -36,6 +38,12 @@ def led_by(cluster: ClusterProcess, broker_id: int) -> list[int]:
         for partition, view in cluster.partitions(TOPIC).items()
         if view.leader == broker_id
     ]
+
+
+def assert_in_time(spent_ms: list[float], limit_ms: int) -> None:
+    """The median keeps what is promised; one round may be late by what others do on this machine meanwhile."""
+    assert median(spent_ms) < limit_ms, spent_ms
+    assert max(spent_ms) < limit_ms + OTHERS_WORK_MS, spent_ms
 
 
 def test_without_faults_nothing_is_wrong(cluster: ClusterProcess) -> None:
@@ -61,8 +69,7 @@ def test_leaders_are_killed(cluster: ClusterProcess) -> None:
             cluster.brokers[victim].start()
             cluster.wait_for_full_isr(TOPIC)
         _logger.info("failover_ms: %s", [round(each) for each in failovers_ms])
-        assert min(failovers_ms) < SESSION_TIMEOUT_MS + 2_000
-        assert max(failovers_ms) < SESSION_TIMEOUT_MS + 8_000, failovers_ms
+        assert_in_time(failovers_ms, SESSION_TIMEOUT_MS + 2_000)
         load.finish()
 
 
@@ -97,7 +104,7 @@ def test_controllers_are_killed(cluster: ClusterProcess) -> None:
             cluster.brokers[victim].start()
             cluster.wait_for_full_isr(TOPIC)
         _logger.info("election_ms: %s", [round(each) for each in elections_ms])
-        assert min(elections_ms) < SESSION_TIMEOUT_MS + 2_000
+        assert_in_time(elections_ms, SESSION_TIMEOUT_MS + 2_000)
         load.finish()
 
 
@@ -244,8 +251,7 @@ def test_a_controlled_restart_hardly_interrupts_writes(cluster: ClusterProcess) 
                 max(load.history.longest_silence_ms(each, began_ns, ended_ns) for each in range(3))
             )
         _logger.info("silence_ms: %s", [round(each) for each in silences_ms])
-        assert min(silences_ms) < 1_000, silences_ms
-        assert max(silences_ms) < 4_000, silences_ms
+        assert_in_time(silences_ms, 1_000)
         load.finish()
 
 

@@ -17,6 +17,7 @@ from headrace.coordination import zookeeper_server
 from headrace.coordination.membership import prepare
 from headrace.coordination.store import Create, Node, SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
+from headrace.coordination.zookeeper_bulk import BulkReadFailed, read_nodes
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.test_driver import Broker, topics
 from tests.unit.coordination.store_contract import CASES, Case
@@ -89,6 +90,88 @@ def test_contract(case: Case, connect: str) -> None:
         await case(open_store)
 
     asyncio.run(run())
+
+
+def test_thousands_of_nodes_are_read_in_bulk(connect: str) -> None:
+    """As they are, whoever wrote them last; without data, and gone, they are left out."""
+
+    async def story() -> None:
+        store = ZooKeeperStore(connect, session_timeout_ms=6000)
+        await store.open()
+        await store.create("/many")
+        paths = [f"/many/{number}-ü" for number in range(2_500)]
+        for start in range(0, len(paths), 500):
+            await store.multi([Create(path, path.encode()) for path in paths[start : start + 500]])
+        await store.set(paths[7], b"later", version=0)
+        await store.set(paths[8], b"", version=0)
+        await store.create(paths[9] + "/below", b"deeper")
+        found = await store.get_tree("/many")
+        await store.delete(paths[10])
+        rest = await store.get_tree("/many")
+        assert found[paths[7]] == await store.get(paths[7])
+        assert found[paths[9] + "/below"].data == b"deeper"
+        assert found.keys() == {*paths, paths[9] + "/below"} - {paths[8]}
+        assert found.keys() - rest.keys() == {paths[10]}
+        assert all(
+            node.data == path.encode()
+            for path, node in rest.items()
+            if node.version == 0 and "below" not in path
+        )
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_server_that_is_away_is_passed_over(server: Server, connect: str) -> None:
+    async def contact() -> None:  # one that has just started may hang up
+        store = ZooKeeperStore(connect, session_timeout_ms=6000)
+        await store.open()
+        await store.close()
+
+    asyncio.run(contact())
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        away = "127.0.0.1", taken.getsockname()[1]
+        here = "127.0.0.1", server.port
+        found = read_nodes([away, here], "", ["/zookeeper", "/nowhere"], timeout_s=5)
+        assert list(found) == ["/zookeeper"]
+        assert found["/zookeeper"].child_count > 0
+        with pytest.raises(BulkReadFailed, match=str(away[1])):
+            read_nodes([away], "", ["/zookeeper"], timeout_s=5)
+
+
+def test_a_handshake_that_is_not_answered_is_tried_again(server: Server, connect: str) -> None:
+    """A ZooKeeper that has just opened its port may take a connection and forget it."""
+
+    async def story() -> None:
+        taken: list[asyncio.StreamWriter] = []
+
+        async def pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(OSError):
+                while data := await source.read(65536):
+                    target.write(data)
+            target.close()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            taken.append(writer)
+            if len(taken) > 1:
+                answers, questions = await asyncio.open_connection("127.0.0.1", server.port)
+                await asyncio.gather(pipe(reader, questions), pipe(answers, writer))
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as between:
+            port = between.sockets[0].getsockname()[1]
+            chroot = connect.partition("/")[2]
+            store = ZooKeeperStore(
+                f"127.0.0.1:{port}/{chroot}", session_timeout_ms=6000, connection_timeout_ms=5000
+            )
+            await store.open()
+            assert len(taken) > 1
+            await store.create("/here")
+            await store.close()
+            for writer in taken:
+                writer.close()
+
+    asyncio.run(story())
 
 
 def test_watches_and_reads_survive_a_restart_of_the_server(server: Server, connect: str) -> None:

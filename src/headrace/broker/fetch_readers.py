@@ -6,6 +6,7 @@ Owns what each of them may see and is told; not which partitions, nor how long t
 from typing import Final, NamedTuple, Protocol
 
 from headrace.broker.clock import Clock
+from headrace.broker.fetch_sessions import FetchSession, WantedKey
 from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
@@ -28,6 +29,8 @@ class Reader(Protocol):
     def waiters(self, partition: Partition) -> GrowthWaiters: ...
     def content(self, records: FileSlice) -> bytes | memoryview: ...
     def sent(self, topic: str, index: int, size: int) -> int: ...
+    def wanted(self, session: FetchSession) -> list[tuple[WantedKey, FetchPartition]]: ...
+    def told(self, session: FetchSession, key: WantedKey, partition: Partition) -> None: ...
 
 
 class ConsumerReader(NamedTuple):
@@ -58,6 +61,12 @@ class ConsumerReader(NamedTuple):
 
     def sent(self, topic: str, index: int, size: int) -> int:
         return size
+
+    def wanted(self, session: FetchSession) -> list[tuple[WantedKey, FetchPartition]]:
+        return [(key, wanted.ask) for key, wanted in session.wanted.items()]
+
+    def told(self, session: FetchSession, key: WantedKey, partition: Partition) -> None:
+        pass
 
 
 class FollowerReader(NamedTuple):
@@ -96,6 +105,13 @@ class FollowerReader(NamedTuple):
     def sent(self, topic: str, index: int, size: int) -> int:
         self.throttle.passed(TopicPartition(topic, index), size)
         return 0  # copies are not what consumers are given
+
+    def wanted(self, session: FetchSession) -> list[tuple[WantedKey, FetchPartition]]:
+        session.look_around(self.broker_epoch, self.clock())
+        return [(key, session.wanted[key].ask) for key in session.restless]
+
+    def told(self, session: FetchSession, key: WantedKey, partition: Partition) -> None:
+        session.stand(key, partition, self.replica_id)
 
 
 def reader_of(

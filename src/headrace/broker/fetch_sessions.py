@@ -1,13 +1,18 @@
-"""Incremental fetch sessions (KIP-227): what a consumer wants, remembered, so that it need only send changes (pure).
+"""Incremental fetch sessions (KIP-227): what a consumer or follower wants, remembered, so that only changes are sent (pure).
 
 (id, epoch) of a request: (0, -1) no session; (x, 0) forget x and begin a new one; (x, -1) forget x; (x, n > 0) go on with x.
 The epoch counts up with each request and wraps to 1. Answers of a session carry only partitions with news.
+Of what a follower wants only what is `restless` is looked at: the others are `Standing`, and become restless when they stir.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from headrace.replication.partition import Partition
+from headrace.replication.standing import Standing, standing
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.fetch_response_codec import FetchedPartition
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest
@@ -17,6 +22,7 @@ FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 _EVICT_AFTER_MS: Final = 120_000
+_LOOK_AROUND_MS: Final = 1_000  # how often those that stand still are checked for what nobody tells
 
 TopicKey: TypeAlias = tuple[str, UUID]
 WantedKey: TypeAlias = tuple[TopicKey, int]
@@ -30,6 +36,7 @@ class Wanted:
     high_watermark: int = -1
     log_start_offset: int = -1
     error_code: int = 0
+    standing: Standing | None = None
 
     def has_news(self, answer: FetchedPartition) -> bool:
         """Whether an answer must be sent; remembers it as sent."""
@@ -50,13 +57,18 @@ class Wanted:
 
 @dataclass(slots=True)
 class FetchSession:
-    """What one consumer wants."""
+    """What one consumer or follower wants."""
 
     session_id: int
     uses_ids: bool
+    is_follower: bool = False
     epoch: int = INITIAL_EPOCH
     last_used_ms: int = 0
     wanted: dict[WantedKey, Wanted] = field(default_factory=dict)
+    restless: dict[WantedKey, None] = field(default_factory=dict)  # those that do not stand still
+    broker_epoch: int = -1  # of a follower
+    looked_around_ms: int = 0
+    on_growth: Callable[[], None] | None = None  # of one that stood still
 
     def update(self, request: FetchRequest) -> None:
         """Take in what a request adds, changes and forgets."""
@@ -68,9 +80,69 @@ class FetchSession:
                     self.wanted[key] = Wanted(ask)
                 else:
                     known.ask = ask
+                self._stir(key)
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:
-                self.wanted.pop(((forgotten.topic, forgotten.topic_id), index), None)
+                key = ((forgotten.topic, forgotten.topic_id), index)
+                self._stir(key)
+                self.wanted.pop(key, None)
+                self.restless.pop(key, None)
+
+    # ---- those that stand still
+
+    def stand(self, key: WantedKey, partition: Partition, replica: int) -> None:
+        """Do not look at a partition again before it stirs, if its follower has all of it and knows it."""
+        wanted = self.wanted[key]
+        if wanted.standing is None:
+            wanted.standing = standing(
+                partition,
+                replica,
+                wanted.ask.fetch_offset,
+                told=(wanted.high_watermark, wanted.log_start_offset),
+                fetched_ms=self._last_used_ms,
+                on_move=partial(self._moved, key),
+                on_growth=partial(self._grew, key),
+            )
+            if wanted.standing is not None:
+                del self.restless[key]
+
+    def look_around(self, broker_epoch: int, now_ms: int) -> None:
+        """Stir those that no longer stand rightly; all of them if the follower is another incarnation."""
+        if self.broker_epoch == broker_epoch:
+            if 0 <= now_ms - self.looked_around_ms < _LOOK_AROUND_MS:
+                return
+        else:
+            self.broker_epoch = broker_epoch
+            self.close()
+        self.looked_around_ms = now_ms
+        for key, wanted in self.wanted.items():
+            if wanted.standing is not None and not wanted.standing.is_still_right():
+                self._stir(key)
+
+    def close(self) -> None:
+        """Nobody hears of what stirs any longer."""
+        for key in self.wanted:
+            self._stir(key)
+
+    def _stir(self, key: WantedKey) -> None:
+        wanted = self.wanted.get(key)
+        if wanted is not None:
+            if wanted.standing is not None:
+                wanted.standing.end()
+                wanted.standing = None
+            self.restless[key] = None
+
+    def _moved(self, key: WantedKey) -> None:
+        self.wanted[key].standing = None
+        self.restless[key] = None
+
+    def _grew(self, key: WantedKey) -> None:
+        self._moved(key)
+        if self.on_growth is not None:
+            self.on_growth()
+
+    def _last_used_ms(self) -> int:
+        return self.last_used_ms
 
     def put_last(self, keys: list[WantedKey]) -> None:
         """Those that were given records wait behind the others next time."""
@@ -97,7 +169,7 @@ class FetchSessions:
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION:
-                self._sessions.pop(session_id, None)
+                self._drop(session_id)
             if epoch == FINAL_EPOCH:
                 return None
             return self._begin(request, uses_ids=uses_ids, now_ms=now_ms)
@@ -112,27 +184,41 @@ class FetchSessions:
         session.epoch = 1 if epoch == _MAX_EPOCH else epoch + 1
         session.last_used_ms = now_ms
         if not session.wanted:
-            del self._sessions[session_id]
+            self._drop(session_id)
         return session
 
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
     def _begin(self, request: FetchRequest, *, uses_ids: bool, now_ms: int) -> FetchSession | None:
-        if not any(topic.partitions for topic in request.topics) or not self._make_room(now_ms):
+        is_follower = _replica_id(request) >= 0
+        if not any(topic.partitions for topic in request.topics):
             return None
-        session = FetchSession(self._next_id, uses_ids, last_used_ms=now_ms)
+        if not self._make_room(now_ms, for_follower=is_follower):
+            return None
+        session = FetchSession(self._next_id, uses_ids, is_follower, last_used_ms=now_ms)
         self._next_id = 1 if self._next_id == _MAX_EPOCH else self._next_id + 1
         session.update(request)
         session.epoch = 1
         self._sessions[session.session_id] = session
         return session
 
-    def _make_room(self, now_ms: int) -> bool:
+    def _make_room(self, now_ms: int, *, for_follower: bool) -> bool:
+        """Whether there is room, if need be for an old session that goes; for a follower, for a consumer's that goes."""
         if len(self._sessions) < self._max_sessions:
             return True
-        oldest = min(
-            self._sessions.values(), key=lambda session: session.last_used_ms, default=None
-        )
-        if oldest is None or now_ms - oldest.last_used_ms < _EVICT_AFTER_MS:
-            return False
-        del self._sessions[oldest.session_id]
-        self.evictions += 1
-        return True
+        by_age = sorted(self._sessions.values(), key=lambda session: session.last_used_ms)
+        for session in by_age:
+            is_old = now_ms - session.last_used_ms >= _EVICT_AFTER_MS
+            if is_old or (for_follower and not session.is_follower):
+                self._drop(session.session_id)
+                self.evictions += 1
+                return True
+        return False
+
+
+def _replica_id(request: FetchRequest) -> int:
+    state = request.replica_state
+    return request.replica_id if state is None else state.replica_id

@@ -1,7 +1,8 @@
-"""Takes up many new partitions in turns with everything else that a broker does. A rim module.
+"""Gives many partitions their roles in turns with everything else that a broker does. A rim module.
 
-`Roles` takes up the first few of a creation at once; the others wait here, so that a topic of thousands of partitions does not
-make every other client wait. Whoever asked for them is answered when all have been taken up.
+`Roles` settles the first few of a creation, or of an election, at once; the others wait here, so that thousands of partitions
+do not make every other client wait, nor the brokers that a controller has to tell. Whoever asked for new ones is answered when
+all have been taken up.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ class RoleTurns:
         await self._is_done.wait()
 
     async def run(self) -> None:
-        """Take up what waits, a few partitions at a time."""
+        """Settle what waits, a few partitions at a time."""
         while True:
             await self._is_wanted.wait()
             if not self._roles.settle_some(PARTITIONS_PER_TURN):

@@ -1,13 +1,12 @@
 """Makes the hosted partitions what the cluster says they are: creates, leads, resigns, reconfigures, deletes.
 
-Fed with the controller's changes, in order, before the request behind them is answered. Applying a change twice does
-nothing the second time. A partition's new epoch counts only once its log knows it. A picture in which this incarnation of the
+Fed with the controller's changes, in order, before the request behind them is answered, many at a time excepted: these take
+turns with everything else. Applying a change twice does nothing the second time. A partition's new epoch counts only once its log knows it. A picture in which this incarnation of the
 broker is not yet registered is about another one: nothing is led, deleted or set aside because of it.
 """
 
 import logging
 from collections.abc import Callable
-from itertools import islice
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.topic_config import TopicConfig
 from headrace.broker.shard_log import PartitionShardLog
 from headrace.broker.traffic import Traffic
+from headrace.broker.unsettled import Unsettled
 from headrace.controller.changes import (
     Change,
     ChangeBatch,
@@ -65,8 +65,7 @@ class Roles:
     ) -> None:
         """`broker_epoch` is that of the present registration.
 
-        With `new_at_once`, of many new partitions only so many are taken up by `apply`; the others by `settle_some`.
-
+        With `new_at_once`, of many partitions with new roles only so many are settled by `apply`; the others by `settle_some`.
         `on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove.
         """
         self._cluster = cluster
@@ -83,8 +82,8 @@ class Roles:
         self._is_suspended = False
         self._is_behind = False  # changes were left out that a whole picture must make up for
         self._without_room: dict[TopicPartition, bool] = {}  # → whether it is new
-        self._new_at_once = new_at_once
-        self._unsettled: dict[TopicPartition, None] = {}  # new ones, in their order
+        self._at_once = new_at_once
+        self._unsettled = Unsettled()
         live_settings.listen(self._on_settings)
 
     def apply(self, batch: ChangeBatch) -> None:
@@ -92,11 +91,11 @@ class Roles:
         self._cluster.apply(batch)
         if batch.is_snapshot or self._is_behind or not self.is_registered:
             self._is_behind = True
-            self.registered()
+            self._make_up(self._at_once)
         else:
             for change in batch.changes:
                 self._apply(change)
-            self.settle_some(self._new_at_once)
+            self.settle_some(self._at_once)
 
     @property
     def is_registered(self) -> bool:
@@ -111,36 +110,38 @@ class Roles:
 
     def registered(self) -> None:
         """There is a new registration; the controller's picture may know it before we do."""
+        self._make_up(None)
+
+    def _make_up(self, at_once: int | None) -> None:
         if self._is_behind and self.is_registered:
             self._is_behind = False
-            self._reconcile()
+            self._reconcile(at_once)
 
     def _apply(self, change: Change) -> None:
         match change:
             case TopicCreated(name, _, partitions):
-                self._note_new(name, range(len(partitions)))
+                self._unsettled.add_new(name, range(len(partitions)))
             case PartitionsAdded(name, first, partitions):
-                self._note_new(name, range(first, first + len(partitions)))
+                self._unsettled.add_new(name, range(first, first + len(partitions)))
             case PartitionChanged(name, index, state):
                 topic_id = self._cluster.state.topics[name].topic_id
-                self._settle(name, topic_id, index, state)
+                self._in_turn(name, topic_id, index, state)
             case TopicDeleted(name, topic_id, _):
                 self._delete(name, topic_id)
             case ConfigChanged(ConfigKind.TOPIC, name, _):
                 self._reconfigure(name)
             case ConfigChanged(ConfigKind.BROKER, _, _):
                 self._apply_dynamic_settings()
-            case _:
-                pass
 
     # ---- a whole picture
 
-    def _reconcile(self) -> None:
+    def _reconcile(self, at_once: int | None) -> None:
         state = self._cluster.state
         self._apply_dynamic_settings()
         for topic in state.topics.values():
             for index, partition in enumerate(topic.partitions):
-                self._settle(topic.name, topic.topic_id, index, partition)
+                self._in_turn(topic.name, topic.topic_id, index, partition)
+        self.settle_some(at_once)
         wanted = {
             TopicPartition(topic.name, index): topic.topic_id
             for topic in state.topics.values()
@@ -155,13 +156,21 @@ class Roles:
                 self._delete(deleted.name, topic_id)
 
     def _set_stray_aside(self, log: PartitionLog) -> None:
-        deleted = self._cluster.state.deleted_topics
-        is_deleted = log.topic_id is not None and log.topic_id in deleted
+        is_deleted = log.topic_id in self._cluster.state.deleted_topics
         self._drop(log.topic_partition)
         path = self._set_aside(log.topic_partition, "delete" if is_deleted else "stray")
         _logger.warning("%s is not this broker's: set aside as %s", log.topic_partition, path)
 
     # ---- one partition
+
+    def _in_turn(self, topic: str, topic_id: UUID, index: int, state: PartitionState) -> None:
+        """At once, unless the partition is here and changes hands."""
+        here = self._partitions.get(topic, index)
+        if here is None or here.topic_id != topic_id or here.leader_epoch >= state.leader_epoch:
+            self._settle(topic, topic_id, index, state)
+        else:
+            is_ours = state.leader == self._cluster.broker_id
+            self._unsettled.add(here.topic_partition, is_led_here=is_ours)
 
     def _settle(
         self,
@@ -173,9 +182,7 @@ class Roles:
         is_new: bool = False,
     ) -> None:
         topic_partition = TopicPartition(topic, index)
-        if topic_partition in self._unsettled:
-            del self._unsettled[topic_partition]
-            is_new = True
+        is_new = self._unsettled.take(topic_partition) or is_new
         if self._cluster.broker_id not in state.replicas:
             if self._drop(topic_partition) is not None:
                 path = self._set_aside(topic_partition, "delete")
@@ -202,23 +209,20 @@ class Roles:
             self._settle_as_known(topic_partition, is_new=is_new)
 
     def settle_some(self, limit: int | None = None) -> bool:
-        """Take up new partitions that wait for their turn, at most `limit`. Returns whether others remain.
+        """Settle partitions that wait for their turn, at most `limit`. Returns whether others remain.
 
         What waits while this broker is not registered is taken up with the next whole picture.
         """
-        waiting = list(islice(self._unsettled, limit)) if self.is_registered else []
+        waiting = self._unsettled.first(limit) if self.is_registered else []
         for topic_partition in waiting:
-            self._settle_as_known(topic_partition, is_new=True)
-            self._unsettled.pop(topic_partition, None)  # of a topic that is gone again
+            is_new = self._unsettled.take(topic_partition)
+            self._settle_as_known(topic_partition, is_new=is_new)
         return bool(waiting) and self.has_unsettled
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether new partitions wait for their turn."""
-        return bool(self._unsettled)
-
-    def _note_new(self, topic: str, indexes: range) -> None:
-        self._unsettled.update(dict.fromkeys(TopicPartition(topic, index) for index in indexes))
+        """Whether partitions wait for their turn."""
+        return len(self._unsettled) > 0
 
     def _settle_as_known(self, topic_partition: TopicPartition, *, is_new: bool) -> None:
         name, index = topic_partition
@@ -256,7 +260,7 @@ class Roles:
             log = None
         config = self.topic_config(topic_partition.topic)
         if log is None:
-            if not is_new and self._may_be_out_of_reach(topic_partition):
+            if not is_new and (self._log_dirs.offline or topic_partition in self._log_dirs.broken):
                 # An empty log in its place would pass for all that there ever was.
                 _logger.error("%s: its log may lie where it cannot be read now", topic_partition)
                 return None
@@ -264,23 +268,18 @@ class Roles:
         elif log.topic_id is None:
             self._log_dirs.adopt(log, topic_id)
         log.update_config(self.log_config(config))
+        directory = self._log_dirs.directory_of(topic_partition)
+        checkpointed = {} if directory is None else directory.high_watermarks
         partition = Partition(
             topic_partition,
             topic_id,
             log,
             min_insync_replicas=config.min_insync_replicas,
-            high_watermark=self._checkpointed_high_watermark(topic_partition),
+            high_watermark=checkpointed.get(topic_partition, 0),
             on_disk_failed=self._on_disk_failed,
         )
         self._partitions.add(partition)
         return partition
-
-    def _may_be_out_of_reach(self, topic_partition: TopicPartition) -> bool:
-        return bool(self._log_dirs.offline) or topic_partition in self._log_dirs.broken
-
-    def _checkpointed_high_watermark(self, topic_partition: TopicPartition) -> int:
-        directory = self._log_dirs.directory_of(topic_partition)
-        return 0 if directory is None else directory.high_watermarks.get(topic_partition, 0)
 
     # ---- the right to lead
 
@@ -309,7 +308,7 @@ class Roles:
             if partition.resume(now_ms=self._clock()):
                 self._coordinate(partition)
         if self.is_registered:
-            self._reconcile()
+            self._reconcile(None)
 
     def _coordinate(self, partition: Partition) -> None:
         topic, index = partition.topic_partition

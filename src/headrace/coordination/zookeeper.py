@@ -39,6 +39,7 @@ from headrace.coordination.store import (
     add_watch,
     parent_of,
 )
+from headrace.coordination.zookeeper_probe import wait_until_served
 from headrace.coordination.zookeeper_tree import read_tree
 
 if TYPE_CHECKING:
@@ -307,6 +308,7 @@ async def _outcome(result: "IAsyncResult[T]") -> T:
 
 
 def _start(client: "KazooClient", connect: str, timeout_s: float) -> None:
+    wait_until_served(connect, timeout_s)
     _connect(client, timeout_s)
     if client.exists_async("/").get() is None:
         from kazoo.client import KazooClient

@@ -1,8 +1,9 @@
 """Follows one broker: fetches what it leads and this broker replicates, and brings the logs to agreement. A rim module.
 
-One connection and one request at a time. What is asked, and what an answer means for a partition, is decided by
-`following`; a partition that cannot be served now waits a little, the others go on. A leader answers when it has news or the
-wait is over: a partition that comes meanwhile does not wait for that, the question is dropped and asked anew with it.
+One connection and one request at a time. What is asked is decided by `fetch_session`, which tells the leader only what has
+changed, and what an answer means for a partition by `following`. A partition that cannot be served now waits a little, the
+others go on. A leader answers when it has news or the wait is over: a partition that comes meanwhile does not wait for that,
+the question is dropped and asked anew with it.
 """
 
 import asyncio
@@ -15,16 +16,10 @@ from headrace.client.async_connection import AsyncConnection, connect
 from headrace.client.exchange import Disconnected
 from headrace.errors import DiskFailed, LogClosed, MalformedMessage
 from headrace.ids import TopicPartition
-from headrace.replication.following import Taken, counts, question, take, take_start
+from headrace.replication.fetch_session import Asked, FollowerSession
+from headrace.replication.following import Taken, counts, is_taken_whole, take, take_start
 from headrace.replication.partition import Partition
-from headrace.wire.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-    ReplicaState,
-)
+from headrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -37,6 +32,7 @@ _FETCH_VERSION: Final = 17
 _LIST_OFFSETS_VERSION: Final = 9
 _EARLIEST: Final = -2
 _FIRST_BACKOFF_MS: Final = 25
+_LOOK_AROUND_MS: Final = 1_000
 _HURRY_S: Final = (
     0.02  # partitions mostly come together, and under load there is an answer by then anyway
 )
@@ -57,6 +53,10 @@ class FollowerSettings:
 
 class FetchThrottle(Protocol):
     """Replicas that are copied slowly."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any replica may be."""
 
     def holds_back(self, where: TopicPartition, replica: int) -> bool:
         """Whether a replica gets nothing now."""
@@ -86,7 +86,11 @@ class FetchLoop:
         self._clock = clock
         self._on_disk_failed = on_disk_failed
         self._throttle = throttle
-        self._partitions: dict[Partition, int] = {}  # → not before (ms)
+        self._session = FollowerSession(settings.partition_max_bytes)
+        self._looked_ms = 0  # when all were last looked at for what nobody tells of
+        self._partitions: dict[Partition, None] = {}
+        self._paused: dict[Partition, int] = {}  # → not before (ms)
+        self._held_back: set[Partition] = set()  # by the throttle
         self._backoffs: dict[Partition, int] = {}  # of those whose last answer was a refusal
         self._changed = asyncio.Event()
         self._waiting_on: AsyncConnection | None = None  # for an answer
@@ -97,8 +101,9 @@ class FetchLoop:
 
     def add(self, partition: Partition) -> None:
         """Follow a partition, from now on and at once."""
-        self._partitions[partition] = 0
-        self._backoffs.pop(partition, None)
+        self.remove(partition)
+        self._partitions[partition] = None
+        self._session.want(partition)
         self._changed.set()
         if self._waiting_on is not None and self._hurry is None:
             loop = asyncio.get_running_loop()
@@ -106,7 +111,10 @@ class FetchLoop:
 
     def remove(self, partition: Partition) -> None:
         """No longer follow it."""
+        self._session.leave(partition)
         self._partitions.pop(partition, None)
+        self._paused.pop(partition, None)
+        self._held_back.discard(partition)
         self._backoffs.pop(partition, None)
 
     async def run(self) -> None:
@@ -129,6 +137,7 @@ class FetchLoop:
         except _GONE as error:
             _logger.debug("the leader has gone: %s", error)
         finally:
+            self._session.start_over()
             await connection.close()
 
     async def _pause(self, most_ms: int) -> None:
@@ -141,35 +150,58 @@ class FetchLoop:
         self._changed.clear()
 
     async def _round(self, connection: AsyncConnection) -> None:
-        now_ms = self._clock()
-        # Longer than the longest pause is a clock that was put back.
-        pause_ms = self._settings.backoff_ms
-        asked: list[Partition] = []
-        pauses_ms: list[int] = []  # of those that wait
-        for partition, not_before in self._partitions.items():
-            if 0 < not_before - now_ms <= pause_ms:
-                pauses_ms.append(not_before - now_ms)
-            else:
-                asked.append(partition)
-        if not asked:
-            await self._pause(min(pauses_ms))
-            return
-        asked = self._without_held_back(asked)
-        if not asked:
+        pause_ms = self._take_turns()
+        if not self._session:
             await self._pause(pause_ms)
             return
-        epochs = {partition: partition.leader_epoch for partition in asked}
-        wait_ms = min([self._settings.max_wait_ms, *pauses_ms])
-        response = await self._answer(connection, self._request(asked, max_wait_ms=wait_ms))
-        by_place = {
-            (partition.topic_id, partition.topic_partition.partition): partition
-            for partition in asked
-        }
+        request = self._request(self._session.ask(), max_wait_ms=pause_ms)
+        response = await self._answer(connection, request)
+        if not self._session.answered(response):
+            _logger.debug("the leader answers %d: all is asked anew", response.error_code)
+            await self._pause(_FIRST_BACKOFF_MS)
+            return
         for topic in response.responses:
             for data in topic.partitions:
-                found = by_place.get((topic.topic_id, data.partition_index))
-                if found is not None and found in self._partitions and counts(found, epochs[found]):
-                    await self._take(connection, found, data)
+                found = self._session.asked(topic.topic_id, data.partition_index)
+                if found is None or found[0] not in self._partitions:
+                    continue
+                if not is_taken_whole(data) or not counts(*found):
+                    self._session.start_over()
+                if counts(*found):
+                    await self._take(connection, found[0], data)
+
+    def _take_turns(self) -> int:
+        """See to it that what may be asked for now is wanted. Returns how long it is until there may be more."""
+        now_ms = self._clock()
+        # Longer than the longest pause is a clock that was put back.
+        longest_ms = self._settings.backoff_ms
+        pause_ms = self._settings.max_wait_ms
+        for partition, not_before in list(self._paused.items()):
+            if 0 < not_before - now_ms <= longest_ms:
+                pause_ms = min(pause_ms, not_before - now_ms)
+            else:
+                del self._paused[partition]
+                self._session.want(partition)
+        self._hold_back()
+        if not 0 <= now_ms - self._looked_ms < _LOOK_AROUND_MS:
+            self._looked_ms = now_ms
+            self._session.stir_all()
+        return pause_ms
+
+    def _hold_back(self) -> None:
+        throttle = self._throttle
+        if throttle is None or not (throttle.is_on or self._held_back):
+            return
+        for partition in self._partitions:
+            if partition in self._paused:
+                continue
+            is_held = throttle.holds_back(partition.topic_partition, self._broker_id)
+            if is_held and partition not in self._held_back:
+                self._held_back.add(partition)
+                self._session.leave(partition)
+            elif not is_held and partition in self._held_back:
+                self._held_back.discard(partition)
+                self._session.want(partition)
 
     async def _answer(self, connection: AsyncConnection, request: FetchRequest) -> FetchResponse:
         self._waiting_on = connection
@@ -182,27 +214,7 @@ class FetchLoop:
                 self._hurry.cancel()
                 self._hurry = None
 
-    def _without_held_back(self, asked: list[Partition]) -> list[Partition]:
-        throttle = self._throttle
-        if throttle is None:
-            return asked
-        return [
-            partition
-            for partition in asked
-            if not throttle.holds_back(partition.topic_partition, self._broker_id)
-        ]
-
-    def _request(self, asked: list[Partition], *, max_wait_ms: int) -> FetchRequest:
-        topics: dict[str, FetchTopic] = {}
-        by_topic: dict[str, list[FetchPartition]] = {}
-        for partition in asked:
-            name = partition.topic_partition.topic
-            if name not in topics:
-                by_topic[name] = []
-                topics[name] = FetchTopic(
-                    topic=name, topic_id=partition.topic_id, partitions=by_topic[name]
-                )
-            by_topic[name].append(question(partition, max_bytes=self._settings.partition_max_bytes))
+    def _request(self, asked: Asked, *, max_wait_ms: int) -> FetchRequest:
         return FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._broker_id, replica_epoch=self._broker_epoch()
@@ -210,7 +222,10 @@ class FetchLoop:
             max_wait_ms=max_wait_ms,
             min_bytes=self._settings.min_bytes,
             max_bytes=self._settings.response_max_bytes,
-            topics=list(topics.values()),
+            session_id=asked.session_id,
+            session_epoch=asked.session_epoch,
+            topics=asked.topics,
+            forgotten_topics_data=asked.forgotten,
         )
 
     async def _take(
@@ -219,6 +234,7 @@ class FetchLoop:
         if self._throttle is not None:
             self._throttle.passed(partition.topic_partition, len(data.records or b""))
         try:
+            self._session.stir(partition)
             taken = take(partition, data, now_ms=self._clock())
             if taken is Taken.ASK_FOR_START:
                 taken = await self._ask_for_start(connection, partition)
@@ -256,4 +272,5 @@ class FetchLoop:
             return
         backoff_ms = self._backoffs.get(partition, _FIRST_BACKOFF_MS)
         self._backoffs[partition] = min(backoff_ms * 2, self._settings.backoff_ms)
-        self._partitions[partition] = self._clock() + min(backoff_ms, self._settings.backoff_ms)
+        self._paused[partition] = self._clock() + min(backoff_ms, self._settings.backoff_ms)
+        self._session.leave(partition)

@@ -47,6 +47,11 @@ def counts(partition: Partition, asked_epoch: int) -> bool:
     return partition.leader_epoch == asked_epoch and not partition.is_leader
 
 
+def is_taken_whole(answer: PartitionData) -> bool:
+    """Whether all that an answer tells is taken up: where histories part, the high watermark says nothing about ours."""
+    return answer.diverging_epoch is None
+
+
 def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
     """Bring the log closer to the leader's, by an answer that counts. Raises LogClosed, DiskFailed."""
     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -1,0 +1,23 @@
+"""What only the disk of the operating system does."""
+
+from pathlib import Path
+
+from headrace.log.os_disk import OsDisk
+
+
+def test_what_need_not_be_durable_is_written_over_in_place(tmp_path: Path) -> None:
+    """Unless that would take two steps, between which a kill could fall."""
+    disk, path = OsDisk(), tmp_path / "small"
+    disk.replace(str(path), b"first\n", durable=False)
+    inode = path.stat().st_ino
+    disk.replace(str(path), b"second\n", durable=False)
+    assert (path.read_bytes(), path.stat().st_ino) == (b"second\n", inode)
+    disk.replace(str(path), b"3\n", durable=False)
+    assert path.read_bytes() == b"3\n"
+    large = b"x" * 5000
+    for content in (large, large + b"y"):
+        inode = path.stat().st_ino
+        disk.replace(str(path), content, durable=False)
+        assert path.read_bytes() == content
+        assert path.stat().st_ino != inode
+    assert [each.name for each in tmp_path.iterdir()] == ["small"]

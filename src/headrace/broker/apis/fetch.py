@@ -10,7 +10,7 @@ FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ def handle(
     if request.rack_id and live_settings.current.replica_selector_class == RACK_AWARE:
         fetch.nearest = ReadReplica(cluster, request.rack_id, context.connection.listener_name)
     fetch.read_all()
-    if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wanted:
+    if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wants_anything:
         return fetch.answer(traffic)
     waiters = fetch.waiters
     return _wait(fetch, waiters, _growth(waiters), request.max_wait_ms, traffic)
@@ -105,8 +105,10 @@ async def _wait(
     notes = [(each, partial(note, place)) for place, each in waiters.items()]
     for each, waiter in notes:
         each.add(waiter)
+    fetch.wake_by(woken.set)
     if _growth(waiters) != growth_seen:
         fetch.read_all()  # something came before anybody was told to wake us
+    fetch.read_stirred()
     try:
         async with asyncio.timeout(max_wait_ms / 1000):
             while not fetch.is_satisfied:
@@ -114,9 +116,11 @@ async def _wait(
                 woken.clear()
                 fetch.read_again(grown)
                 grown.clear()
+                fetch.read_stirred()
     except TimeoutError:
         fetch.read_all()
     finally:
+        fetch.wake_by(None)
         for each, waiter in notes:
             each.remove(waiter)
     fetch.refresh()
@@ -164,7 +168,7 @@ class _Fetch:
         self.reader = reader
         self.nearest: ReadReplica | None = None  # for a consumer that may be sent elsewhere
         self.wanted: list[tuple[WantedKey, FetchPartition]] = (
-            [(key, wanted.ask) for key, wanted in session.wanted.items()]
+            reader.wanted(session)
             if session is not None
             else [
                 (((topic.topic, topic.topic_id), ask.partition), ask)
@@ -180,6 +184,26 @@ class _Fetch:
     def is_satisfied(self) -> bool:
         """Whether the answer need not wait."""
         return self._bytes >= self._min_bytes or self._is_urgent
+
+    @property
+    def wants_anything(self) -> bool:
+        """Whether there is anything to wait for."""
+        return bool(self.wanted if self._session is None else self._session.wanted)
+
+    def wake_by(self, wake: Callable[[], None] | None) -> None:
+        """What to call when one grows that is not even looked at."""
+        if self._session is not None:
+            self._session.on_growth = wake
+
+    def read_stirred(self) -> None:
+        """Look at those too that were left out and have stirred since."""
+        session = self._session
+        if session is None or len(session.restless) == len(self.wanted):
+            return
+        known = {key for key, _ in self.wanted}
+        for key in [key for key in session.restless if key not in known]:
+            self.wanted.append((key, session.wanted[key].ask))
+            self._answers.append(self._look_at(*self.wanted[-1]))
 
     @property
     def waiters(self) -> dict[int, GrowthWaiters]:
@@ -277,6 +301,15 @@ class _Fetch:
                 answer.details = FetchDetails(current_leader=leader)
         return answer
 
+    def _note_told(self, session: FetchSession) -> None:
+        for key, name, answer in self._answers:
+            if key in session.wanted and not (
+                answer.error_code or answer.records or answer.details
+            ):
+                partition = self._partitions.get(name, answer.partition_index)
+                if partition is not None:
+                    self.reader.told(session, key, partition)
+
     def answer(self, traffic: Traffic) -> list[Piece]:
         """The response, with the partitions that have news for a session, or all of them."""
         session = self._session
@@ -290,6 +323,7 @@ class _Fetch:
                 and (session.wanted[entry[0]].has_news(entry[2]) or is_first)
             ]
             session.put_last([key for key, _, answer in answers if len(answer.records)])
+            self._note_told(session)
         topics: dict[tuple[str, Any], list[FetchedPartition]] = {}
         for (topic_key, _), name, answer in answers:
             topics.setdefault(topic_key, []).append(answer)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
+from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.roles import Roles
 from headrace.broker.settings.broker_settings import BrokerSettings
@@ -50,6 +51,7 @@ _RETRY_MS: Final = 60
 _ISR_CHECK_MS: Final = 100
 _HOUSEKEEPING_MS: Final = 250
 _CALL_TIMEOUT_MS: Final = 250
+_FETCH_SESSIONS: Final = 2  # sometimes there is no room for one
 
 
 class Condition(Enum):
@@ -120,6 +122,7 @@ class SimulatedBroker:
         self.partitions = PartitionTable()
         self.cluster = ClusterView(self.broker_id, "simulated", tells_dialled_address=False)
         self.followers = SimulatedFollowers(self)
+        self.fetch_sessions = FetchSessions(_FETCH_SESSIONS)
         self.roles = Roles(
             cluster=self.cluster,
             partitions=self.partitions,
