@@ -1,6 +1,10 @@
 """`headrace sql "select … from topic(orders)"`: a query over stored records, printed as a table."""
 
 import argparse
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from headrace.cli.command_line import OK, Failure, ToolParser, UsageError, run_tool, tell
 from headrace.cli.output import add_output_option, print_json, wants_json
@@ -43,18 +47,19 @@ def _query(options: argparse.Namespace) -> int:
     asked = question(text, bootstrap_servers=options.bootstrap_server)
     log_file = default_directory() / "sql.log"
     spark = start_session("headrace-sql", master=options.master, log_file=log_file)
-    try:
-        with java_told():
-            frame = answer(spark, asked)
-            rows = frame.limit(options.max_rows + 1).collect()
-    except PySparkException as error:
-        words = first_words(str(error))
-        hint = f"Spark's log is {log_file}"
-        if "TABLE_OR_VIEW_NOT_FOUND" in words:
-            hint = "the records of a topic are topic(NAME)"
-        raise Failure(words, hint=hint) from error
-    finally:
-        spark.stop()
+    with _quiet_on_interrupt():
+        try:
+            with java_told():
+                frame = answer(spark, asked)
+                rows = frame.limit(options.max_rows + 1).collect()
+        except PySparkException as error:
+            words = first_words(str(error))
+            hint = f"Spark's log is {log_file}"
+            if "TABLE_OR_VIEW_NOT_FOUND" in words:
+                hint = "the records of a topic are topic(NAME)"
+            raise Failure(words, hint=hint) from error
+        finally:
+            spark.stop()
     covered = list(asked.views.values())
     shown = rows[: options.max_rows]
     if wants_json(options):
@@ -71,6 +76,21 @@ def _query(options: argparse.Namespace) -> int:
         if len(rows) > len(shown):
             tell(f"only the first {len(shown)} rows are shown (--max-rows)")
     return OK
+
+
+@contextmanager
+def _quiet_on_interrupt() -> Iterator[None]:
+    """Spark takes Ctrl-C for itself when it starts, and asks Java in the middle of an answer: what breaks then is logged at length."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        logging.disable(logging.CRITICAL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _text(given: str) -> str:
