@@ -1,7 +1,6 @@
 """`headrace sql "select … from topic(orders)"`: a query over stored records, printed as a table."""
 
 import argparse
-import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +46,7 @@ def _query(options: argparse.Namespace) -> int:
     asked = question(text, bootstrap_servers=options.bootstrap_server)
     log_file = default_directory() / "sql.log"
     spark = start_session("headrace-sql", master=options.master, log_file=log_file)
-    with _quiet_on_interrupt():
+    with _interruptible():
         try:
             with java_told():
                 frame = answer(spark, asked)
@@ -79,14 +78,9 @@ def _query(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _quiet_on_interrupt() -> Iterator[None]:
-    """Spark takes Ctrl-C for itself when it starts, and asks Java in the middle of an answer: what breaks then is logged at length."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        logging.disable(logging.CRITICAL)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
+def _interruptible() -> Iterator[None]:
+    """Spark takes Ctrl-C for itself when it starts, and asks Java in the middle of another answer, which breaks both."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:

@@ -173,7 +173,9 @@ def _prepare_environment() -> None:
 
 
 def _log_errors_in(log_file: Path) -> None:
-    """PySpark prints each error as JSON before it raises it. Whoever catches it says it in words: JSON is for the log."""
+    """PySpark prints each error as JSON before it raises it, py4j each interrupt with its traces. Whoever catches them says
+    it in words: the rest is for the log.
+    """
     import logging
 
     from pyspark.logger import PySparkLogger
@@ -182,6 +184,8 @@ def _log_errors_in(log_file: Path) -> None:
         logger = PySparkLogger.getLogger(name)
         logger.handlers.clear()
         logger.addHandler(logging.FileHandler(log_file, delay=True))
+    if not logging.root.handlers:  # py4j logs there, and would set up one that prints
+        logging.root.addHandler(logging.FileHandler(log_file, delay=True))
 
 
 @contextmanager
