@@ -30,7 +30,9 @@ demo: setup  ## show what Headrace does, end to end; ends by itself
 	@$(BIN)/python -m headrace.cli.main demo
 
 test: setup  ## run the tests, two files at a time (HEADRACE_REQUIRE_ALL=1: a missing tool is a failure, not a skip)
-	@$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS) || { \
+	  echo "what failed beside other tests is run once more, alone:"; \
+	  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
 
 check: setup  ## lint, types, import contracts
 	@$(BIN)/ruff check .
