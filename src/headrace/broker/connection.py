@@ -87,9 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         self.local_address = ("", 0)
         self.listener_name = owner.listener_name
         self.session: dict[str, Any] = {}  # what APIs remember per connection
-        self.repeat_end = (
-            0  # of what the next Produce has in common with the last, see produce_repeats
-        )
+        self.repeat_end = 0  # of what Produces here have in common, see `produce_repeats`
 
     # ---- asyncio's callbacks
 

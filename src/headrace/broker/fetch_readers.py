@@ -6,7 +6,7 @@ Owns what each of them may see and is told; not which partitions, nor how long t
 from typing import Final, NamedTuple, Protocol
 
 from headrace.broker.clock import Clock
-from headrace.broker.fetch_sessions import FetchSession, WantedKey
+from headrace.broker.fetch_sessions import FetchSession, WantedKey, replica_id_of
 from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
@@ -118,9 +118,9 @@ def reader_of(
     request: FetchRequest, version: int, clock: Clock, throttle: ReplicaThrottle
 ) -> Reader:
     """The reader for whoever asks."""
-    state = request.replica_state
-    replica_id = request.replica_id if state is None else state.replica_id
+    replica_id = replica_id_of(request)
     if replica_id >= 0:
+        state = request.replica_state
         epoch = -1 if state is None else state.replica_epoch
         return FollowerReader(replica_id, epoch, clock, throttle)
     return ConsumerReader(request.isolation_level == _READ_COMMITTED, version >= _FIRST_WITH_RACK)

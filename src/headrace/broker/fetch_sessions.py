@@ -193,7 +193,7 @@ class FetchSessions:
             session.close()
 
     def _begin(self, request: FetchRequest, *, uses_ids: bool, now_ms: int) -> FetchSession | None:
-        is_follower = _replica_id(request) >= 0
+        is_follower = replica_id_of(request) >= 0
         if not any(topic.partitions for topic in request.topics):
             return None
         if not self._make_room(now_ms, for_follower=is_follower):
@@ -219,6 +219,7 @@ class FetchSessions:
         return False
 
 
-def _replica_id(request: FetchRequest) -> int:
+def replica_id_of(request: FetchRequest) -> int:
+    """The follower that asks; negative for a consumer."""
     state = request.replica_state
     return request.replica_id if state is None else state.replica_id

@@ -9,7 +9,7 @@ import mmap
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -155,9 +155,10 @@ class OsFile:
         self._disk.take_back_descriptor(self)
 
     def give_back_room(self) -> None:
-        """For the disk: what was reserved and not used is free again."""
+        """For the disk: what was reserved and not used is free again; on a disk that fails it stays taken."""
         if self._reserved != RESERVE_FROM_BYTES and self._fd is not None:
-            self.truncate(self.size)
+            with suppress(DiskFailed):
+                self.truncate(self.size)
 
     def drop_descriptor(self) -> int | None:
         """For the disk: forget descriptor and mapping. Views handed out keep their pages."""

@@ -1,7 +1,7 @@
 """Room taken on the disk behind the end of a file that grows (Linux), so that not every append has to look for some.
 
-It halves what the kernel spends on a large append. The size of the file does not change; `ftruncate` to that size gives
-back what was not used. A file that is small, or on a disk that is nearly full, takes no more than it needs.
+The kernel spends less on a large append then. The size of the file does not change; `ftruncate` to that size gives back
+what was not used. A file that is small, or on a disk that is nearly full, takes no more than it needs.
 """
 
 import os

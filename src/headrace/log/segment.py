@@ -196,7 +196,7 @@ class Segment:
         """Nothing will be appended for now: complete the time index and write what is in memory."""
         self.time_index.append_if_later(*self.max_timestamp)
         self.write_indexes()
-        self.log.truncate(self.log.size)
+        self.log.truncate(self.log.size)  # room that was taken ahead is free again
 
     def write_indexes(self) -> None:
         """Write index entries that are only in memory."""

@@ -2,7 +2,7 @@
 
 Spark puts that archive first on the path of every Python process it starts, and a query starts half a dozen of them, one after
 the other. An archive holds no compiled modules, so each of them would compile PySpark anew. Seen from a directory that lacks it,
-they import the installed PySpark, which is compiled: a query begins a third earlier.
+they import the installed PySpark, which is compiled: a query begins earlier.
 """
 
 import os

@@ -1,6 +1,10 @@
 """What only the disk of the operating system does."""
 
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from headrace.log.os_disk import OsDisk
 
@@ -21,3 +25,19 @@ def test_what_need_not_be_durable_is_written_over_in_place(tmp_path: Path) -> No
         assert path.read_bytes() == content
         assert path.stat().st_ino != inode
     assert [each.name for each in tmp_path.iterdir()] == ["small"]
+
+
+def test_a_file_on_a_disk_that_fails_can_be_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room that was taken ahead is not worth an error: whoever closes has noticed."""
+    disk = OsDisk()
+    file = disk.create(str(tmp_path / "growing"))
+    for _ in range(2):
+        file.append(bytes(1 << 20))
+
+    def fail(_descriptor: int, _size: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "ftruncate", fail)
+    file.close()

@@ -198,7 +198,8 @@ class _Fetch:
     def read_stirred(self) -> None:
         """Look at those too that were left out and have stirred since."""
         session = self._session
-        if session is None or len(session.restless) == len(self.wanted):
+        # Those of a follower only come to stir while it waits, so that as many are the same.
+        if session is None or not session.is_follower or len(session.restless) == len(self.wanted):
             return
         known = {key for key, _ in self.wanted}
         for key in [key for key in session.restless if key not in known]:
@@ -323,7 +324,8 @@ class _Fetch:
                 and (session.wanted[entry[0]].has_news(entry[2]) or is_first)
             ]
             session.put_last([key for key, _, answer in answers if len(answer.records)])
-            self._note_told(session)
+            if session.is_follower:
+                self._note_told(session)
         topics: dict[tuple[str, Any], list[FetchedPartition]] = {}
         for (topic_key, _), name, answer in answers:
             topics.setdefault(topic_key, []).append(answer)
