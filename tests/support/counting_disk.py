@@ -1,6 +1,6 @@
 """A disk that counts which bytes are read through it; everything else goes to the disk underneath."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,9 @@ class CountingFile:
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         self.file.append(data)
+
+    def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+        self.file.append_all(pieces)
 
     def read(self, position: int, length: int) -> bytes:
         content = self.file.read(position, length)

@@ -8,7 +8,7 @@ stops while the peer does not take its answers, while too many requests are queu
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from headrace.broker.busy_poll import BusyPoll
@@ -27,9 +27,18 @@ _MAX_PIECES: Final = 1024  # in one write; with more than a million uvloop fails
 Answer: TypeAlias = list[Piece] | None
 """Pieces of a whole frame, or None for a request that is not answered (acks=0)."""
 
-Dispatch: TypeAlias = Callable[
-    ["Connection", Frame], "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]"
-]
+AnyAnswer: TypeAlias = "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]"
+"""An answer, now or later."""
+
+
+class Dispatch(Protocol):
+    """Who answers requests. MalformedMessage if the peer broke the protocol."""
+
+    def __call__(self, connection: "Connection", frame: Frame) -> AnyAnswer:
+        """Answer one."""
+
+    def run(self, connection: "Connection", frames: Sequence[Frame]) -> Sequence[AnyAnswer]:
+        """Answer as many of the first as are best dealt with together; perhaps none."""
 
 
 class ConnectionOwner(Protocol):
@@ -161,25 +170,26 @@ class Connection(asyncio.BufferedProtocol):
         answered_bytes = 0
         broken: MalformedMessage | None = None
         while self._queue and not (self._is_busy or self._is_write_paused or self._is_closing):
-            frame = self._queue.popleft()
             try:
-                answer = self._owner.dispatch(self, frame)
+                answers = self._next_answers()
             except MalformedMessage as error:
-                broken, answer = error, None
+                broken, answers = error, (None,)
                 self._is_closing = True
-            frame_bytes = len(frame)
-            if answer is None or isinstance(answer, list):
-                # Dealt with: an answer never looks into the request.
-                self._frames.done(frame)
-                if answer is not None and self._outbox:
-                    self._park(frame_bytes, answer)
-                else:
-                    ready += answer or ()
-                    answered_bytes += frame_bytes
-            else:
-                if isinstance(answer, asyncio.Future):
+            for answer in answers:
+                frame = self._queue.popleft()
+                frame_bytes = len(frame)
+                if answer is None or isinstance(answer, list):
+                    # Dealt with: an answer never looks into the request.
                     self._frames.done(frame)
-                self._wait_for(answer, frame_bytes)
+                    if answer is not None and self._outbox:
+                        self._park(frame_bytes, answer)
+                    else:
+                        ready += answer or ()
+                        answered_bytes += frame_bytes
+                else:
+                    if isinstance(answer, asyncio.Future):
+                        self._frames.done(frame)
+                    self._wait_for(answer, frame_bytes)
         if ready:
             self._send(ready)
         if answered_bytes:
@@ -188,6 +198,15 @@ class Connection(asyncio.BufferedProtocol):
             self.close(str(broken))
         else:
             self._balance_reading()
+
+    def _next_answers(self) -> Sequence[AnyAnswer]:
+        """To the first request of the queue, or to several."""
+        dispatch, queue = self._owner.dispatch, self._queue
+        if self.repeat_end and len(queue) > 1:
+            answers = dispatch.run(self, queue)
+            if answers:
+                return answers
+        return (dispatch(self, queue[0]),)
 
     def _send(self, pieces: list[Piece]) -> None:
         if self._transport is not None:
@@ -199,9 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.append(slot)
 
     def _wait_for(
-        self,
-        work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]",
-        frame_bytes: int,
+        self, work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]", frame_bytes: int
     ) -> None:
         slot = _Slot(frame_bytes)
         self._outbox.append(slot)

@@ -7,15 +7,15 @@ where the response has room for it: the only `except Exception` of the broker.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from headrace.broker.apis.api_versions import unsupported_version_answer
 from headrace.broker.connection import Answer, Connection
 from headrace.broker.frame_buffer import Frame
-from headrace.broker.produce_repeats import ProduceRepeats
+from headrace.broker.produce_repeats import ProduceRepeats, Taken
 from headrace.broker.request import RequestContext
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.errors import MalformedMessage
@@ -24,6 +24,9 @@ from headrace.wire.codec import Piece, encode_pieces
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.headers import decode_request_header, encode_response_start
 from headrace.wire.message import Response
+
+F = TypeVar("F")
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
@@ -98,26 +101,45 @@ class Dispatcher:
     def _repeated(self, connection: Connection, frame: Frame) -> "Answer | asyncio.Future[Answer]":
         """The answer to a Produce like one before; None if it is not, or does not go well."""
         started = perf_counter()
-        try:
-            result = self._repeats.append(frame, connection.repeat_end)
-        except MalformedMessage:
-            raise
-        except Exception:
-            _logger.exception("Produce failed")
-            raise MalformedMessage("the request could not be answered") from None
-        if isinstance(result, list):
+        taken = _tried(self._repeats.append, frame, connection.repeat_end)
+        return None if taken is None else self._taken(frame, taken, started)
+
+    def run(
+        self, connection: Connection, frames: Sequence[Frame]
+    ) -> "Sequence[Answer | asyncio.Future[Answer]]":
+        """Answer as many of the first requests as are Produces alike; perhaps none."""
+        started = perf_counter()
+        taken = _tried(self._repeats.append_run, frames, connection.repeat_end)
+        if taken and isinstance(taken[-1], list):  # then the others are, too
+            self._metrics.observe(_PRODUCE, perf_counter() - started, len(taken))
+            return cast("Sequence[list[Piece]]", taken)
+        return [
+            self._taken(frame, each, started) for frame, each in zip(frames, taken, strict=False)
+        ]
+
+    def _taken(
+        self, frame: Frame, taken: Taken, started: float
+    ) -> "Answer | asyncio.Future[Answer]":
+        if isinstance(taken, list):
             self._metrics.observe(_PRODUCE, perf_counter() - started)
-            return result
-        if result is None:
-            return None
+            return taken
         _, version, correlation_id, *_ = decode_request_header(frame)
         api = self._apis[_PRODUCE]
-        return _Reply(api, version, correlation_id, started, self._metrics).chained(result)
+        return _Reply(api, version, correlation_id, started, self._metrics).chained(taken)
 
     async def _when_open(self, connection: Connection, frame: Frame) -> Answer:
         await self._opened.wait()
         answer = self(connection, frame)
         return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _tried(append: Callable[[F, int], T], frames: F, end: int) -> T:
+    """Do it. The frames are the peer's: what fails for a reason that we do not know ends the connection."""
+    try:
+        return append(frames, end)
+    except Exception:
+        _logger.exception("Produce failed")
+        raise MalformedMessage("the request could not be answered") from None
 
 
 def _not_offered(key: int, version: int, correlation_id: int, api: BoundApi | None) -> list[Piece]:

@@ -2,7 +2,8 @@
 
 from headrace.broker.cluster_view import ClusterView
 from headrace.log.append_result import Refused
-from headrace.replication.partition import ANY_EPOCH, Partition
+from headrace.replication.fencing import ANY_EPOCH
+from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.error_code import ErrorCode
 

@@ -8,17 +8,26 @@ who asks, and not on the bytes alone, belongs into the key.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 from headrace.broker.apis.produce import INTERNAL_TOPICS, when_committed
 from headrace.broker.clock import Clock
 from headrace.broker.frame_buffer import Frame
 from headrace.broker.traffic import Traffic
+from headrace.errors import MalformedMessage
 from headrace.log.append_result import Refused
-from headrace.records.batch_view import HEADER_BYTES, LOG_OVERHEAD, MAGIC, read_header
+from headrace.records.batch_view import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+)
 from headrace.records.compression import Codec
+from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.codec import Piece
 from headrace.wire.messages.produce import ProduceRequest
@@ -38,7 +47,11 @@ _END_TAGS: Final = bytes(3)  # of the partition, the topic, the request: none
 _ANSWERED_ACKS: Final = (-1, 1)
 _MOST_KNOWN: Final = 4096
 _NUMBERS: Final = Struct(">qqq")  # base offset, append time, log start offset
+_LEAST_RUN: Final = 2
 _SOME_NUMBERS: Final = (-2, -3, -4)  # bytes that no topic's name contains
+
+Taken: TypeAlias = "list[Piece] | asyncio.Future[list[Piece]]"
+"""A whole answer, or later its body."""
 
 
 class _Known:
@@ -112,32 +125,23 @@ class ProduceRepeats:
             self._known[alike] = _Known(start, version, name, request)
         return end
 
-    def append(self, frame: Frame, end: int) -> "list[Piece] | asyncio.Future[list[Piece]] | None":
-        """Do what the request asks for, if it is known: the whole answer, or its body later; None for the long way."""
+    def append(self, frame: Frame, end: int) -> "Taken | None":
+        """Do what the request asks for, if it is known. None, and nothing was done, for the long way."""
         known = self._known.get(bytes(frame[_ALIKE_FROM:end]))
-        if (
-            known is None
-            or bytes(frame[:_CORRELATION_AT]) != known.start
-            or len(frame) < end + HEADER_BYTES
-        ):
+        if known is None or bytes(frame[:_CORRELATION_AT]) != known.start:
             return None
-        size, position = read_unsigned_varint(frame, end)
-        stop = position + size - 1
-        if size <= HEADER_BYTES or bytes(frame[stop:]) != _END_TAGS:
+        records = _records_of(frame, end)
+        partition = self._partition_of(known)
+        if records is None or partition is None:
             return None
-        records = memoryview(frame)[position:stop]
         header = read_header(records)
-        partition = self._partitions.get(known.topic, known.index)
         if (
-            partition is None
-            or (known.version >= FIRST_WITH_IDS and partition.topic_id != known.topic_id)
-            or header.magic != MAGIC
+            header.magic != MAGIC
             or header.length + LOG_OVERHEAD != len(records)
             or not 0 <= header.attributes <= Codec.ZSTD
         ):
             return None
-        acks = known.acks
-        appended = partition.append(records, acks=acks, now_ms=self._clock(), header=header)
+        appended = partition.append(records, acks=known.acks, now_ms=self._clock(), header=header)
         if isinstance(appended, Refused):
             return None
         base_offset, last_offset, append_time, is_duplicate = appended
@@ -146,13 +150,81 @@ class ProduceRepeats:
         if not is_duplicate:
             counters.bytes_in += len(records)
             counters.messages_in += last_offset - base_offset + 1
-        log_start = partition.log.log_start_offset
-        if acks == -1 and partition.high_watermark <= last_offset:
-            results = known.results(base_offset, append_time, log_start)
-            waiting = [(partition, last_offset + 1, results[0].partitions[0])]
-            return when_committed(waiting, known.timeout_ms, known.version, results)
-        correlation_id = _CORRELATION.unpack_from(frame, _CORRELATION_AT)[0]
-        return [known.pack(correlation_id, base_offset, append_time, log_start)]
+        return _answer(known, partition, frame, (base_offset, last_offset, append_time))
+
+    def append_run(self, frames: Sequence[Frame], end: int) -> Sequence[Taken]:
+        """The same for as many of the first requests as are alike. None of them, if they have to go one by one."""
+        alike = bytes(frames[0][_ALIKE_FROM:end])
+        known = self._known.get(alike)
+        partition = None if known is None else self._partition_of(known)
+        if known is None or partition is None:
+            return ()
+        batches: list[memoryview] = []
+        headers: list[BatchHeader] = []
+        for frame in frames:
+            is_alike = (
+                bytes(frame[_ALIKE_FROM:end]) == alike
+                and bytes(frame[:_CORRELATION_AT]) == known.start
+            )
+            records = _records_of(frame, end) if is_alike else None
+            if records is None:
+                break
+            batches.append(records)
+            headers.append(read_header(records))
+        if len(batches) < _LEAST_RUN:
+            return ()
+        base_offset = partition.append_run(batches, headers, acks=known.acks, now_ms=self._clock())
+        if base_offset is None:
+            return ()
+        counters = self._traffic.of(known.topic)
+        counters.produce_requests += len(batches)
+        counters.bytes_in += sum(map(len, batches))
+        taken: list[Taken] = []
+        next_offset = base_offset
+        for frame, header in zip(frames, headers, strict=False):
+            last_offset = next_offset + header.last_offset_delta
+            taken.append(_answer(known, partition, frame, (next_offset, last_offset, NO_TIMESTAMP)))
+            next_offset = last_offset + 1
+        counters.messages_in += next_offset - base_offset
+        return taken
+
+    def _partition_of(self, known: _Known) -> Partition | None:
+        partition = self._partitions.get(known.topic, known.index)
+        if (
+            partition is not None
+            and known.version >= FIRST_WITH_IDS
+            and partition.topic_id != known.topic_id
+        ):
+            return None
+        return partition
+
+
+def _answer(
+    known: _Known, partition: Partition, frame: Frame, place: tuple[int, int, int]
+) -> Taken:
+    """For a batch that stands in the log at `place`: base offset, last offset, append time."""
+    base_offset, last_offset, append_time = place
+    log_start = partition.log.log_start_offset
+    if known.acks == -1 and partition.high_watermark <= last_offset:
+        results = known.results(base_offset, append_time, log_start)
+        waiting = [(partition, last_offset + 1, results[0].partitions[0])]
+        return when_committed(waiting, known.timeout_ms, known.version, results)
+    correlation_id = _CORRELATION.unpack_from(frame, _CORRELATION_AT)[0]
+    return [known.pack(correlation_id, base_offset, append_time, log_start)]
+
+
+def _records_of(frame: Frame, end: int) -> memoryview | None:
+    """What stands behind what is alike, if it is records and nothing follows them."""
+    if len(frame) < end + HEADER_BYTES:
+        return None
+    try:
+        size, position = read_unsigned_varint(frame, end)
+    except MalformedMessage:
+        return None
+    stop = position + size - 1
+    if size <= HEADER_BYTES or bytes(frame[stop:]) != _END_TAGS:
+        return None
+    return memoryview(frame)[position:stop]
 
 
 def _end_of_alike(frame: Frame, records: Buffer) -> int:

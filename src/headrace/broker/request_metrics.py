@@ -49,14 +49,14 @@ class RequestMetrics:
         self.by_api: dict[int, ApiTimes] = {}
         self.errors: Counter[tuple[int, int]] = Counter()
 
-    def observe(self, api_key: int, seconds: float) -> None:
-        """A call has been answered."""
+    def observe(self, api_key: int, seconds: float, calls: int = 1) -> None:
+        """A call has been answered, or several together, each of which took that long."""
         times = self.by_api.get(api_key)
         if times is None:
             times = self.by_api[api_key] = ApiTimes()
-        times.calls += 1
-        times.seconds += seconds
-        times.buckets[bisect_left(BUCKET_BOUNDS_S, seconds)] += 1
+        times.calls += calls
+        times.seconds += seconds * calls
+        times.buckets[bisect_left(BUCKET_BOUNDS_S, seconds)] += calls
 
     def observe_errors(self, api_key: int, answer: object) -> None:
         """What an answer says of success and failure, of each item that was asked for."""

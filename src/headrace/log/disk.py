@@ -4,7 +4,7 @@
 refusal of the operating system surfaces as `DiskFailed` (`DiskFull` for a lack of space), with the path in its text.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -36,6 +36,9 @@ class File(Protocol):
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write at the end, all or nothing: after DiskFull the file has its old size."""
+
+    def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+        """The same for several pieces, one behind the other."""
 
     def read(self, position: int, length: int) -> bytes:
         """A copy of up to `length` bytes."""

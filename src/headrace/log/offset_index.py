@@ -32,9 +32,9 @@ class OffsetIndex:
         return (self._file.size + len(self._unwritten)) // ENTRY_BYTES
 
     @property
-    def is_full(self) -> bool:
-        """Whether the segment has to be rolled because of this index."""
-        return self.entries >= self._max_entries
+    def free_entries(self) -> int:
+        """For how many more there is room; without any the segment has to be rolled."""
+        return self._max_entries - self.entries
 
     @property
     def last_position(self) -> int:

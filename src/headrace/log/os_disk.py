@@ -8,7 +8,7 @@ import fcntl
 import mmap
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
@@ -70,22 +70,25 @@ class OsFile:
         return self._fd
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
+        self.append_all((data,))
+
+    def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
         size = self.size
+        length = sum(map(len, pieces))
         try:
-            if size + len(data) > self._reserved:
+            if size + length > self._reserved:
                 self._reserved = reserve(self.fileno(), size)
-            written = os.pwrite(self.fileno(), data, size)
-            if written != len(data):
-                self._append_rest(data, written)
+            written = os.pwritev(self.fileno(), pieces, size)
+            if written != length:
+                self._append_rest(b"".join(pieces), written)
         except OSError as error:
             self._forget_torn_write()
             raise disk_error(self._path, error) from error
-        self._size = size + len(data)
+        self._size = size + length
 
-    def _append_rest(self, data: bytes | bytearray | memoryview, written: int) -> None:
-        with memoryview(data) as view:
-            while written < len(data):
-                written += os.pwrite(self.fileno(), view[written:], self._size + written)
+    def _append_rest(self, data: bytes, written: int) -> None:
+        while written < len(data):
+            written += os.pwrite(self.fileno(), data[written:], self._size + written)
 
     def _forget_torn_write(self) -> None:
         if self._size >= 0 and self._fd is not None:

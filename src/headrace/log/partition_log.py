@@ -5,7 +5,7 @@ callers pass bounds in. Order of an append: decide, write the batch, move the en
 follow, and a failure there must not hand out the offset twice), flush if the policy says so.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -22,13 +22,13 @@ from headrace.log.file_slice import FileSlice
 from headrace.log.flush import FlushPlan, plan_flush
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
-from headrace.log.producer_replay import note_batch, producers_at
+from headrace.log.producer_replay import check_batch_of_producer, note_batch, producers_at
 from headrace.log.producer_snapshots import ProducerSnapshots
-from headrace.log.producer_state import KnownBatch, ProducerState
+from headrace.log.producer_state import ProducerState
 from headrace.log.retired_segments import RetiredSegments
 from headrace.log.segment import Segment, offset_name
 from headrace.log.segments import Segments
-from headrace.log.txn_index import AbortedTxn
+from headrace.log.txn_index import AbortedTxn, aborted_between
 from headrace.records.batch_view import (
     MAGIC,
     NO_TIMESTAMP,
@@ -39,8 +39,8 @@ from headrace.records.batch_view import (
     stamp,
     stamp_append_time,
     stamped_header,
+    unstamp,
 )
-from headrace.records.control_batch import read_marker
 from headrace.wire.error_code import ErrorCode
 
 
@@ -96,12 +96,12 @@ class PartitionLog:
                 return checked
             header, batch = checked
         if header.producer_id >= 0:
-            known = self._check_producer(batch, header)
+            known = check_batch_of_producer(self.producers, header, batch)
             if isinstance(known, Refused):
                 return known
             if known is not None:
                 return Appended(known.base_offset, known.last_offset, known.timestamp, True)
-        append_time = NO_TIMESTAMP
+        append_time, given = NO_TIMESTAMP, header
         if self.config.log_append_time:
             append_time = now_ms
             stamp_append_time(batch, now_ms)
@@ -111,7 +111,7 @@ class PartitionLog:
         try:
             self._write(batch, stamped_header(header, base_offset, leader_epoch), now_ms)
         except DiskFailed:
-            stamp(batch, 0, header.base_offset, header.leader_epoch)  # it may be tried again
+            unstamp(batch, given)  # it may be tried again
             raise
         return Appended(base_offset, self.log_end_offset - 1, append_time)
 
@@ -137,13 +137,6 @@ class PartitionLog:
                 self._write(batch, header, now_ms)
         return self.log_end_offset
 
-    def _check_producer(
-        self, batch: bytearray | memoryview, header: BatchHeader
-    ) -> KnownBatch | Refused | None:
-        if header.is_control:
-            return self.producers.check_marker(header, read_marker(batch)[1])
-        return self.producers.check(header)
-
     def _write(self, batch: bytearray | memoryview, header: BatchHeader, now_ms: int) -> None:
         if header.leader_epoch != self.leader_epochs.latest:
             self.assign_epoch(header.leader_epoch, header.base_offset)
@@ -154,6 +147,22 @@ class PartitionLog:
         self.log_end_offset = header.next_offset
         if header.producer_id >= 0:
             note_batch(self.producers, header, segment, batch)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+
+    def write_run(
+        self,
+        batches: Sequence[bytearray | memoryview],
+        headers: Sequence[BatchHeader],
+        *,
+        now_ms: int,
+    ) -> None:
+        """For `append_run`: what it has found to belong here and stamped."""
+        self.segments.active.append_run(batches, headers)
+        self.log_end_offset = headers[-1].next_offset
+        for header in headers:
+            if header.producer_id >= 0:
+                self.producers.note_data(header)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
 
@@ -225,14 +234,8 @@ class PartitionLog:
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """Aborted transactions that overlap the range, for readers of committed data."""
-        aborted: list[AbortedTxn] = []
-        for segment in self.segments.from_offset(start_offset):
-            for txn in segment.txn_index:
-                if txn.last_offset >= start_offset and txn.first_offset < end_offset:
-                    aborted.append(txn)
-                if txn.last_stable_offset >= end_offset:
-                    return aborted
-        return aborted
+        indexes = (segment.txn_index for segment in self.segments.from_offset(start_offset))
+        return aborted_between(indexes, start_offset, end_offset)
 
     @property
     def size(self) -> int:

@@ -1,14 +1,24 @@
-"""Producer state from the batches of a log: one batch at a time, or all behind a snapshot.
+"""Producer state and the batches of a log: one batch at a time, or all behind a snapshot.
 
 An append and a recovery take this same path. Only markers are opened.
 """
 
+from headrace.log.append_result import Refused
 from headrace.log.producer_snapshots import ProducerSnapshots
-from headrace.log.producer_state import ProducerState
+from headrace.log.producer_state import KnownBatch, ProducerState
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.records.batch_view import BatchHeader, Buffer
 from headrace.records.control_batch import read_marker
+
+
+def check_batch_of_producer(
+    producers: ProducerState, header: BatchHeader, batch: Buffer
+) -> KnownBatch | Refused | None:
+    """Whether a producer's data or the marker that ends it may be appended; what it repeats, if it does."""
+    if header.is_control:
+        return producers.check_marker(header, read_marker(batch)[1])
+    return producers.check(header)
 
 
 def note_batch(

@@ -4,7 +4,7 @@ Not shared: the partition log that owns it is the only caller. Positions are byt
 Files are opened on first use, so that a log of thousands of sealed segments opens in no time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from headrace.errors import CorruptBatch
@@ -62,7 +62,7 @@ class Segment:
         "_bytes_since_index",
         "_disk",
         "_first_timestamp",
-        "_index_is_full",
+        "_free_entries",
         "_max_timestamp",
         "base_offset",
         "config",
@@ -104,7 +104,9 @@ class Segment:
         self._bytes_since_index = 0
         self._max_timestamp: TimestampOffset | None = None
         self._first_timestamp: int | None = None
-        self._index_is_full: bool | None = None  # unknown until asked, and after each entry
+        self._free_entries: int | None = (
+            None  # of the indexes: unknown until asked, and after each entry
+        )
 
     @classmethod
     def create(
@@ -143,6 +145,16 @@ class Segment:
         self.log.append(batch)
         self.note_appended(position, header)
 
+    def append_run(
+        self, batches: Sequence[bytearray | memoryview], headers: Sequence[BatchHeader]
+    ) -> None:
+        """Write stamped batches, all or none."""
+        position = self.log.size
+        self.log.append_all(batches)
+        for header in headers:
+            self.note_appended(position, header)
+            position += header.length + LOG_OVERHEAD
+
     def note_appended(self, position: int, header: BatchHeader) -> None:
         """Bring the indexes up to date with a batch that stands at `position`."""
         newest = self._max_timestamp or self.max_timestamp
@@ -155,11 +167,11 @@ class Segment:
             self.offset_index.append(header.last_offset, position)
             self.time_index.append_if_later(*newest)
             self._bytes_since_index = 0
-            self._index_is_full = None
+            self._free_entries = None
         self._bytes_since_index += header.length + LOG_OVERHEAD
 
-    def should_roll(self, batch: BatchHeader, now_ms: int) -> bool:
-        """Whether `batch` belongs into a new segment."""
+    def should_roll(self, batch: BatchHeader, now_ms: int, *, batches: int = 1) -> bool:
+        """Whether `batch`, or a run of `batches` of which it has the last offset, belongs into a new segment."""
         size = self.log.size
         if batch.base_offset + batch.last_offset_delta - self.base_offset > _MAX_RELATIVE_OFFSET:
             return True
@@ -167,13 +179,13 @@ class Segment:
         return size > 0 and (
             size > config.segment_bytes - batch.length - LOG_OVERHEAD
             or self._waited_ms(now_ms, batch.max_timestamp) > config.max_segment_ms
-            or self._has_full_index()
+            or self._has_full_index(batches)
         )
 
-    def _has_full_index(self) -> bool:
-        if self._index_is_full is None:
-            self._index_is_full = self.offset_index.is_full or self.time_index.is_full
-        return self._index_is_full
+    def _has_full_index(self, batches: int) -> bool:
+        if self._free_entries is None:
+            self._free_entries = min(self.offset_index.free_entries, self.time_index.free_entries)
+        return self._free_entries < batches
 
     def _waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
         # Segments are rolled by the records' own time where there is one, so that replaying history rolls alike.
@@ -211,7 +223,7 @@ class Segment:
         self.txn_index.truncate(offset)
         self.log.truncate(position)
         self._bytes_since_index = 0
-        self._index_is_full = None
+        self._free_entries = None
         if position == 0:
             self._first_timestamp = None
         # The time index names batches up to its last entry only; those behind it are looked at again.
@@ -227,7 +239,7 @@ class Segment:
         self.offset_index.clear()
         self.time_index.clear()
         self._bytes_since_index = 0
-        self._index_is_full = None
+        self._free_entries = None
         self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp = None
 

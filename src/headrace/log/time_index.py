@@ -39,9 +39,9 @@ class TimeIndex:
         return (self._file.size + len(self._unwritten)) // ENTRY_BYTES
 
     @property
-    def is_full(self) -> bool:
-        """Whether the segment has to be rolled; room is kept for the entry that rolling adds."""
-        return self.entries >= self._max_entries - 1
+    def free_entries(self) -> int:
+        """For how many more there is room; without any the segment has to be rolled, which adds one itself."""
+        return self._max_entries - 1 - self.entries
 
     @property
     def last(self) -> TimestampOffset:

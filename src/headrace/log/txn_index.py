@@ -4,7 +4,7 @@ Entry, 34 bytes big endian: i16 version 0; i64 producer id; i64 first offset; i6
 i64 last stable offset when the marker was written. The file exists only if something was aborted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -82,3 +82,17 @@ class TxnIndex:
     def file(self) -> File | None:
         """The file if there is one, for syncing, renaming and removal."""
         return self._file
+
+
+def aborted_between(
+    indexes: Iterable[TxnIndex], start_offset: int, end_offset: int
+) -> list[AbortedTxn]:
+    """The aborted transactions that overlap a range; `indexes` are those from its start on, in order."""
+    aborted: list[AbortedTxn] = []
+    for index in indexes:
+        for txn in index:
+            if txn.last_offset >= start_offset and txn.first_offset < end_offset:
+                aborted.append(txn)
+            if txn.last_stable_offset >= end_offset:
+                return aborted
+    return aborted

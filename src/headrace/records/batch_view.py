@@ -180,6 +180,11 @@ def stamp(
     _I32.pack_into(buffer, position + 12, leader_epoch)
 
 
+def unstamp(batch: bytearray | memoryview, header: BatchHeader) -> None:
+    """Make a batch again what it was when it had this header, whatever was stamped into it."""
+    batch[:HEADER_BYTES] = pack_header(header)
+
+
 def stamped_header(header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
     """What `stamp` makes of a header, without reading it again."""
     return _row(BatchHeader, (base_offset, header[1], leader_epoch, *header[3:]))

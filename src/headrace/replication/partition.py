@@ -6,17 +6,19 @@ reported to `on_disk_failed` and answered with KAFKA_STORAGE_ERROR.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended, Refused
+from headrace.log.append_run import append_run
 from headrace.log.file_slice import FileSlice
 from headrace.log.leader_epochs import UNKNOWN_EPOCH_END, EpochEnd
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch_view import BatchHeader
+from headrace.replication.fencing import ANY_EPOCH, refuse_epoch
 from headrace.replication.leader import LeaderState, PartitionAssignment
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.replication.waiting import GrowthWaiters, OffsetWaiters
@@ -24,7 +26,6 @@ from headrace.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)
 
-ANY_EPOCH: Final = -1
 _NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
 
 
@@ -187,10 +188,8 @@ class Partition:
         if leader is None:
             return _NOT_LEADER
         if acks == -1 and len(leader.isr) < leader.needed_isr:
-            return Refused(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(leader.isr)} replicas are in sync, {leader.needed_isr} are needed",
-            )
+            text = f"{len(leader.isr)} replicas are in sync, {leader.needed_isr} are needed"
+            return Refused(ErrorCode.NOT_ENOUGH_REPLICAS, text)
         try:
             result = self.log.append_as_leader(
                 batch,
@@ -205,6 +204,31 @@ class Partition:
             self._settle(moved=leader.on_append(self.log.log_end_offset))
             self.appended.notify()
         return result
+
+    def append_run(
+        self,
+        batches: Sequence[bytearray | memoryview],
+        headers: Sequence[BatchHeader],
+        *,
+        acks: int,
+        now_ms: int,
+    ) -> int | None:
+        """Take a client's batches as leader, all at once. Returns the first one's offset; None if none was taken."""
+        leader = self._leader
+        if leader is None or (acks == -1 and len(leader.isr) < leader.needed_isr):
+            return None
+        try:
+            base_offset = append_run(
+                self.log, batches, headers, leader_epoch=self.leader_epoch, now_ms=now_ms
+            )
+        except DiskFailed as error:
+            if not isinstance(error, DiskFull):  # then there is perhaps room for some of them
+                self._refuse_for_disk(error)
+            return None
+        if base_offset is not None:
+            self._settle(moved=leader.on_append(self.log.log_end_offset))
+            self.appended.notify()
+        return base_offset
 
     def append_as_follower(
         self,
@@ -261,15 +285,7 @@ class Partition:
         """Whether a request that believes in `current_leader_epoch` may be served here."""
         if self._leader is None and not (by_follower and self.leader_id >= 0):
             return _NOT_LEADER
-        if current_leader_epoch in (ANY_EPOCH, self.leader_epoch):
-            return None
-        if current_leader_epoch < self.leader_epoch:
-            return Refused(
-                ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch} by now"
-            )
-        return Refused(
-            ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is still {self.leader_epoch}"
-        )
+        return refuse_epoch(current_leader_epoch, self.leader_epoch)
 
     def read(
         self,

@@ -13,7 +13,7 @@ A killed process loses nothing: open the log again on the same disk and leave `c
 `random.Random` that `crash` is given, so a seed repeats a run. One owner, no locks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Final
 
@@ -126,6 +126,9 @@ class MemoryFile:
         self._disk.require_space(self._path, len(data))
         content.current += data
         content.modified_ms = self._disk.now_ms
+
+    def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+        self.append(b"".join(pieces))
 
     def read(self, position: int, length: int) -> bytes:
         return bytes(self._touch().current[position : position + length])

@@ -50,10 +50,10 @@ class Owner:
     spares = SpareMemory()
     budget = MemoryBudget(1)
     max_frame_bytes = 1
+    dispatch: Dispatch
 
     def __init__(self, listener_name: str) -> None:
         self.listener_name = listener_name
-        self.dispatch: Dispatch = lambda *_: None
 
     def opened(self, connection: Connection) -> bool:
         raise AssertionError

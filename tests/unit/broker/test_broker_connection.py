@@ -1,53 +1,25 @@
 """One connection over a transport that only notes what it is told: order, back-pressure, memory, closing."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import pytest
 
 from headrace.broker.busy_poll import BusyPoll
-from headrace.broker.connection import Answer, Connection, Dispatch
+from headrace.broker.connection import Answer, AnyAnswer, Connection, Dispatch
 from headrace.broker.frame_buffer import Frame
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
-
-
-class NotedTransport(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent = b""
-        self.most_pieces = 0
-        self.reading = "on"
-        self.end = "open"
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return ("127.0.0.1", 1234)
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def writelines(self, list_of_data: Any) -> None:
-        assert self.end == "open"
-        self.most_pieces = max(self.most_pieces, len(list_of_data))
-        self.sent += b"".join(list_of_data)
-
-    def pause_reading(self) -> None:
-        self.reading = "paused"
-
-    def resume_reading(self) -> None:
-        self.reading = "on"
-
-    def close(self) -> None:
-        self.end = "closed"
-
-    def abort(self) -> None:
-        self.end = "closed"
+from tests.support.broker_link import Link
 
 
 class Owner:
-    """Frames are commands: `answer`, `later` (answered by `finish`), `ordered` (likewise, and the next waits), `bad`."""
+    """Frames are commands: `answer`, `later` (answered by `finish`), `ordered` (likewise, and the next waits), `bad`.
+
+    Two of the command `pair` are answered together, if the connection looks for such.
+    """
 
     listener_name = "PLAINTEXT"
     max_frame_bytes = 10_000_000
@@ -59,16 +31,16 @@ class Owner:
         self.budget = MemoryBudget(budget_bytes)
         self.handled: list[bytes] = []
         self.pieces = 1
-        self.dispatch: Dispatch = self._dispatch
+        self.dispatch: Dispatch = Commands(self)
         self._later: list[asyncio.Future[Answer]] = []
 
-    def _dispatch(
-        self, connection: Connection, frame: Frame
-    ) -> "Answer | asyncio.Future[Answer] | Coroutine[Any, Any, Answer]":
+    def handle(self, frame: Frame) -> AnyAnswer:
         command = bytes(frame[:6]).strip()
         self.handled.append(command)
         if command == b"bad":
             raise MalformedMessage("bad")
+        if command == b"pair":
+            raise AssertionError("not one by one")
         if command in (b"later", b"order"):
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             self._later.append(future)
@@ -94,26 +66,21 @@ class Owner:
         return 0.0
 
 
-class Link:
-    """A connection with its transport."""
+class Commands:
+    """What an owner's connections are answered with."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self.transport = NotedTransport()
-        self.connection = Connection(owner)
-        self.connection.connection_made(self.transport)
 
-    def feed(self, data: bytes) -> None:
-        while data:
-            area = self.connection.get_buffer(-1)
-            count = min(len(area), len(data))
-            area[:count] = data[:count]
-            del area
-            data = data[count:]
-            self.connection.buffer_updated(count)
+    def __call__(self, connection: Connection, frame: Frame) -> AnyAnswer:
+        return self._owner.handle(frame)
 
-    def frames(self, *commands: bytes) -> None:
-        self.feed(b"".join(len(each).to_bytes(4) + each for each in commands))
+    def run(self, connection: Connection, frames: Sequence[Frame]) -> Sequence[AnyAnswer]:
+        pair = [bytes(frame) for frame in frames][:2]
+        if pair != [b"pair"] * 2:
+            return ()
+        self._owner.handled += pair
+        return [[b"left"], [b"right"]]
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -241,5 +208,20 @@ def test_an_answer_in_very_many_pieces_is_joined_before_it_is_sent() -> None:
         link.frames(*[b"answer"] * 2)
         assert link.transport.sent == b"answer" * (60 + 2 * 5000)
         assert link.transport.most_pieces == 60
+
+    run(story())
+
+
+def test_requests_that_are_answered_together_keep_their_places_among_the_others() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        link.connection.repeat_end = 1
+        link.frames(b"one", b"pair", b"pair", b"later", b"pair", b"pair", b"six")
+        assert link.transport.sent == b"oneleftright"
+        owner.finish(b"four")
+        await asyncio.sleep(0)
+        assert link.transport.sent == b"oneleftrightfourleftrightsix"
+        assert owner.budget.used_bytes == 0
 
     run(story())

@@ -41,3 +41,16 @@ def test_a_file_on_a_disk_that_fails_can_be_closed(
 
     monkeypatch.setattr(os, "ftruncate", fail)
     file.close()
+
+
+def test_pieces_that_the_system_takes_in_part_are_written_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = OsDisk(), tmp_path / "pieces"
+    file = disk.create(str(path))
+    file.append(b"first ")
+    monkeypatch.setattr(
+        os, "pwritev", lambda descriptor, pieces, at: os.pwrite(descriptor, pieces[0][:3], at)
+    )
+    file.append_all([b"second ", bytearray(b"third "), memoryview(b"fourth")])
+    assert (path.read_bytes(), file.size) == (b"first second third fourth", 25)

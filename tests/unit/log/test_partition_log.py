@@ -99,6 +99,20 @@ def test_append_time_is_the_brokers(disk: MemoryDisk) -> None:
     assert [record.timestamp for record in stored_records(log)] == [777, 777]
 
 
+def test_a_batch_that_found_no_room_is_as_it_came(disk: MemoryDisk) -> None:
+    """It is looked at again to say what is wrong with it, and must not seem to claim the broker's time."""
+    log = open_sample(disk, LogConfig(log_append_time=True))
+    append(log, make_batch())
+    disk.capacity_bytes = disk.used_bytes
+    batch = make_batch(2)
+    given = bytes(batch)
+    with pytest.raises(DiskFull):
+        try_append(log, batch, leader_epoch=3)
+    with pytest.raises(DiskFull):
+        try_append(log, batch)
+    assert batch == given
+
+
 def test_a_topic_may_want_another_codec(disk: MemoryDisk) -> None:
     log = open_sample(disk, LogConfig(compression_type="lz4"))
     batch = make_batch(3, options=BatchOptions(codec=Codec.GZIP))
