@@ -1,7 +1,7 @@
 """The floor: a bare event-loop server that only writes what it is sent to a file, or serves it from one.
 
 It answers just enough of Kafka's protocol for the same clients to run against it: ApiVersions, Metadata, CreateTopics,
-DeleteTopics, and Produce and Fetch for one partition a request. It checks nothing, keeps no index and no metadata on
+DeleteTopics, InitProducerId, and Produce and Fetch for one partition a request. It checks nothing, keeps no index and no metadata on
 disk, and knows only partitions whose batches are all alike. What Headrace needs beyond it is what being a broker costs.
 """
 
@@ -38,6 +38,10 @@ from headrace.wire.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from headrace.wire.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -61,6 +65,7 @@ OFFERED = {
     ApiKey.LIST_OFFSETS: (1, 5),
     ApiKey.CREATE_TOPICS: (2, 5),
     ApiKey.DELETE_TOPICS: (1, 5),
+    ApiKey.INIT_PRODUCER_ID: (0, 4),
 }
 LAST_OFFSET_DELTA_POSITION = 23
 BUFFER_BYTES = 128 * 1024
@@ -160,6 +165,8 @@ class Floor:
             return self._delete(asked)
         if isinstance(asked, ListOffsetsRequest):
             return self._list_offsets(asked)
+        if isinstance(asked, InitProducerIdRequest):
+            return InitProducerIdResponse(producer_id=1, producer_epoch=0)
         keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in OFFERED.items()

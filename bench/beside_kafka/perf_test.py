@@ -1,19 +1,23 @@
 """Kafka's own producer-perf-test: started as its script starts it, and what its last line says.
 
 The tool warms itself up within the same run (`--warmup-records`), and its line for the steady state is the one that
-counts. Only the broker's CPU of that part would be wanted too, but nobody outside can tell when it begins, so CPU and
-memory cover the whole run and are divided by all of its bytes.
+counts. Nobody outside is told when that begins, so the topic is looked at until it holds the records of the warm-up: from
+then on the broker is measured.
 """
 
 import re
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.beside_kafka.servers import java
+from bench.beside_kafka import topics
+from bench.beside_kafka.cost import Cost, measured
+from bench.beside_kafka.servers import Node, java
 
 TIMEOUT_S = 300.0
+LOOK_S = 0.02
 # What kafka-producer-perf-test.sh sets.
 _FLAGS = ("-Xmx512M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 _SUMMARY = re.compile(
@@ -32,23 +36,39 @@ class Summary:
     p99_ms: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """A run after its warm-up: what the tool says, what the broker paid, and for how many records."""
+
+    summary: Summary
+    cost: Cost
+    records: int
+
+
 def run(
-    bootstrap: str, topic: str, payload_file: Path, *, records: int, settings: Mapping[str, str]
-) -> Summary:
-    """Send so many records after half as many to warm up."""
-    warm_up = records // 2
-    given = {"bootstrap.servers": bootstrap, **settings}
+    broker: Node, topic: str, payload_file: Path, *, records: int, settings: Mapping[str, str]
+) -> Steady:
+    """Send that many records, after as many to warm up."""
+    given = {"bootstrap.servers": broker.bootstrap, **settings}
     command = [
         *java("org.apache.kafka.tools.ProducerPerformance", _FLAGS),
         *("--topic", topic, "--throughput", "-1", "--payload-file", str(payload_file)),
-        *("--num-records", str(records + warm_up), "--warmup-records", str(warm_up)),
+        *("--num-records", str(2 * records), "--warmup-records", str(records)),
         "--command-property",
         *(f"{name}={value}" for name, value in given.items()),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    if done.returncode:
-        raise RuntimeError(f"producer-perf-test ended with {done.returncode}: {done.stderr[-800:]}")
-    return summary_of(done.stdout)
+    tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        with topics.Tail(broker.port, topic) as tail:
+            while (before := tail.end_offset()) < records and tool.poll() is None:
+                time.sleep(LOOK_S)
+        with measured(broker.pids) as cost:
+            printed, complaints = tool.communicate(timeout=TIMEOUT_S)
+    finally:
+        tool.kill()
+    if tool.returncode:
+        raise RuntimeError(f"producer-perf-test ended with {tool.returncode}: {complaints[-800:]}")
+    return Steady(summary=summary_of(printed), cost=cost, records=2 * records - before)
 
 
 def summary_of(printed: str) -> Summary:

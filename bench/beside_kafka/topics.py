@@ -1,6 +1,7 @@
 """Topics for a run: created through the wire client, so that every server is asked in the same way."""
 
 import time
+from typing import Self
 
 from headrace.client.connection import Connection
 from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -66,6 +67,28 @@ def records_in(port: int, name: str) -> int | None:
             return None
         total += sum(answer.offset for answer in answers)
     return total
+
+
+class Tail:
+    """The end of a topic's only partition, looked at again and again over one connection."""
+
+    def __init__(self, port: int, name: str) -> None:
+        self._connection = Connection("127.0.0.1", port, timeout_s=READY_S)
+        asked = ListOffsetsPartition(partition_index=0, timestamp=_LATEST)
+        self._request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[asked])]
+        )
+
+    def __enter__(self) -> Self:
+        self._connection.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def end_offset(self) -> int:
+        answer = self._connection.send(self._request, LIST_OFFSETS_VERSION)
+        return answer.topics[0].partitions[0].offset
 
 
 def insist_on(port: int, name: str, records: int) -> None:
