@@ -29,7 +29,7 @@ from tests.support.broker import FAST_TEST_PROPERTIES, write_properties
 from tests.support.server_process import ServerFailed, ServerProcess, free_port, serves_kafka
 
 SESSION_TIMEOUT_MS = 2_500
-_TICKS_A_SESSION = 18  # as with the defaults: 18 s, and a second
+_TICKS_A_SESSION = 18  # at least: a session ends up to one tick late
 READY_S = 40
 STOP_S = 30
 
@@ -198,7 +198,8 @@ class ClusterProcess:
             for number in range(1, zookeepers + 1)
         ]
         for zookeeper in self.zookeepers:
-            zookeeper.configure(self.zookeepers, session_timeout_ms // _TICKS_A_SESSION)
+            tick_ms = min(zookeeper_server.TICK_MS, session_timeout_ms // _TICKS_A_SESSION)
+            zookeeper.configure(self.zookeepers, tick_ms)
         addresses = ",".join(f"127.0.0.1:{zookeeper.port}" for zookeeper in self.zookeepers)
         common = {
             **FAST_TEST_PROPERTIES,

@@ -128,7 +128,6 @@ class ClusterPlan:
     broker_ports: Sequence[int]
     http_ports: Sequence[int] = ()
     zookeeper_port: int | None = None
-    zookeeper_tick_ms: int = 2000
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -189,9 +188,7 @@ class LocalServers:
         data.mkdir(parents=True, exist_ok=True)
         properties = data / "zookeeper.properties"
         properties.write_text(
-            default_properties(
-                data, port=port, address=HOST, tick_time_ms=self.plan.zookeeper_tick_ms
-            ),
+            default_properties(data, port=port, address=HOST),
             encoding="utf-8",
         )
         zookeeper.launch(command(properties, heap="256m"))

@@ -9,9 +9,11 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from headrace.errors import HeadraceError
 
+TICK_MS: Final = 250
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # What a server without TLS and without its HTTP admin page loads: nothing of netty, nothing of jetty.
 _JARS = ("zookeeper-[0-9]*", "zookeeper-jute-*", "slf4j-api-*", "metrics-core-*", "snappy-java-*")
@@ -86,7 +88,7 @@ def command(
 
 
 def default_properties(
-    data_dir: Path, *, port: int = 2181, address: str | None = None, tick_time_ms: int = 1000
+    data_dir: Path, *, port: int = 2181, address: str | None = None, tick_time_ms: int = TICK_MS
 ) -> str:
     """What a server on its own needs to be told.
 

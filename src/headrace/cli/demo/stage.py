@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BROKERS: Final = 3
 SESSION_MS: Final = 6_000
-_TICK_MS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,6 @@ class Stage:
         plan = ClusterPlan(
             directory=directory,
             zookeeper_port=ports[0],
-            zookeeper_tick_ms=_TICK_MS,
             broker_ports=ports[1 : 1 + BROKERS],
             http_ports=ports[1 + BROKERS :],
             settings={
