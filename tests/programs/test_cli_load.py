@@ -113,9 +113,11 @@ def test_a_verifiable_producer_that_is_stopped_accounts_for_everything(
     )
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
         assert tool.stdout is not None
+        assert tool.stderr is not None
         first = [tool.stdout.readline() for _ in range(5)]
         tool.send_signal(number)
-        rest, err = tool.communicate(timeout=20)
+        # Not by `communicate`: it would pass over lines that came together with the first ones.
+        rest, err = tool.stdout.read(), tool.stderr.read()
     said = events("".join(first) + rest)
     assert (tool.returncode, err) == (128 + number, "")
     acked = [each for each in said if each["name"] == "producer_send_success"]

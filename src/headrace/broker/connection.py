@@ -315,6 +315,16 @@ class Connection(asyncio.BufferedProtocol):
         return self._partial_bytes > 0 or self._is_write_paused or self._is_closing
 
     @property
+    def waiting_requests(self) -> int:
+        """Requests that are here and not begun: an earlier one comes first."""
+        return len(self._queue)
+
+    @property
+    def waiting_answers(self) -> int:
+        """Answers that are there and not sent: an earlier one comes first."""
+        return sum(slot.is_done for slot in self._outbox)
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing goes on here: nothing to answer, or a peer that does not take its answers."""
         is_stuck = self._is_write_paused or self._is_closing

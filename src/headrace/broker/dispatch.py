@@ -152,7 +152,7 @@ def _not_offered(key: int, version: int, correlation_id: int, api: BoundApi | No
 class _Reply:
     """The way back of one request."""
 
-    __slots__ = ("_api", "_correlation_id", "_metrics", "_started", "_version")
+    __slots__ = ("_api", "_correlation_id", "_metrics", "_started", "_version", "_waits_from")
 
     def __init__(
         self,
@@ -166,6 +166,7 @@ class _Reply:
         self._version = version
         self._correlation_id = correlation_id
         self._started = started
+        self._waits_from: float | None = None
         self._metrics = metrics
 
     def of(
@@ -176,11 +177,17 @@ class _Reply:
         if isinstance(result, asyncio.Future):
             return self.chained(result)
         if asyncio.iscoroutine(result):
+            self._waits_from = perf_counter()
             return self.awaited(result)
         return self.to(cast(Body, result))
 
     def to(self, body: Body) -> Answer:
-        self._metrics.observe(self._api.key, perf_counter() - self._started)
+        now, waits_from = perf_counter(), self._waits_from
+        if waits_from is None:
+            self._metrics.observe(self._api.key, now - self._started)
+        else:
+            local_s, remote_s = waits_from - self._started, now - waits_from
+            self._metrics.observe_waited(self._api.key, local_s, remote_s)
         if body is None:
             return None
         if isinstance(body, list):
@@ -206,6 +213,7 @@ class _Reply:
             return self.failed()
 
     def chained(self, work: "asyncio.Future[Any]") -> "asyncio.Future[Answer]":
+        self._waits_from = perf_counter()
         answer: asyncio.Future[Answer] = work.get_loop().create_future()
 
         def finish(done: "asyncio.Future[Any]") -> None:

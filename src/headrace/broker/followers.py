@@ -73,6 +73,11 @@ class Followers:
         if leader_id is not None:
             self._loops[leader_id].remove(partition)
 
+    @property
+    def max_lag(self) -> int:
+        """Committed records that the replica furthest behind its leader lacks."""
+        return max((loop.max_lag for loop in self._loops.values()), default=0)
+
     def stop(self) -> None:
         """End every loop."""
         for task in self._running:

@@ -48,6 +48,7 @@ class MetricsSources:
     memory: MemoryBudget
     fetch_sessions: FetchSessions
     counts: ClusterCounts
+    max_replica_lag: Callable[[], int]
     process: Callable[[], ProcessStats]
     groups: GroupCounts | None = None
     group_progress: ReadProgress | None = None
@@ -56,7 +57,7 @@ class MetricsSources:
 class _Totals(NamedTuple):
     """What is compared with its value of a minute ago."""
 
-    buckets: traffic.BucketsByApi
+    times: traffic.TimesByPhase
     loop_cpu_seconds: float
 
 
@@ -72,8 +73,8 @@ class MetricsPage:
         return in_pieces(self._lines(now_ms))
 
     def _totals(self) -> _Totals:
-        buckets = traffic.buckets_by_api(self._sources.requests)
-        return _Totals(buckets, self._sources.process().loop_cpu_seconds)
+        times = traffic.times_by_phase(self._sources.requests)
+        return _Totals(times, self._sources.process().loop_cpu_seconds)
 
     def _lines(self, now_ms: int) -> Iterator[str]:
         sources = self._sources
@@ -82,7 +83,7 @@ class MetricsPage:
         cpu_seconds = process.loop_cpu_seconds - earlier.loop_cpu_seconds
         yield from _broker_families(sources, _idle_share(cpu_seconds, now_ms - since_ms))
         yield from traffic.topic_families(sources.traffic)
-        yield from traffic.request_families(sources.requests, earlier.buckets)
+        yield from traffic.request_families(sources.requests, earlier.times)
         yield from traffic.connection_families(sources.connections, sources.memory)
         yield from traffic.fetch_session_families(sources.fetch_sessions)
         yield from partitions.log_dir_families(sources.log_dirs)
@@ -92,6 +93,7 @@ class MetricsPage:
         known = partitions.PartitionPicture(broker_id, cluster, sources.partitions)
         yield from known.gather()
         yield from partitions.replica_families(known)
+        yield from partitions.follower_families(sources.max_replica_lag())
         yield from partitions.cluster_families(broker_id, cluster, known)
         if sources.groups is not None:
             yield from group_count_families(sources.groups)

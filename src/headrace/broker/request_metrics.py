@@ -39,14 +39,32 @@ class ApiTimes:
         self.seconds = 0.0
         self.buckets = [0] * (len(BUCKET_BOUNDS_S) + 1)
 
+    def add(self, seconds: float, calls: int = 1) -> None:
+        """So many calls took that long each."""
+        self.calls += calls
+        self.seconds += seconds * calls
+        self.buckets[bisect_left(BUCKET_BOUNDS_S, seconds)] += calls
+
+
+class WaitedTimes:
+    """One API's calls that had to wait: how long they took, and of that before and while they waited."""
+
+    __slots__ = ("local", "remote", "total")
+
+    def __init__(self) -> None:
+        self.total = ApiTimes()
+        self.local = ApiTimes()
+        self.remote = ApiTimes()
+
 
 class RequestMetrics:
-    """Calls by API key, and the error codes of the answers by API key and code."""
+    """Calls by API key, those that waited among them, and the error codes of the answers by API key and code."""
 
-    __slots__ = ("by_api", "errors")
+    __slots__ = ("by_api", "errors", "waited")
 
     def __init__(self) -> None:
         self.by_api: dict[int, ApiTimes] = {}
+        self.waited: dict[int, WaitedTimes] = {}
         self.errors: Counter[tuple[int, int]] = Counter()
 
     def observe(self, api_key: int, seconds: float, calls: int = 1) -> None:
@@ -54,9 +72,17 @@ class RequestMetrics:
         times = self.by_api.get(api_key)
         if times is None:
             times = self.by_api[api_key] = ApiTimes()
-        times.calls += calls
-        times.seconds += seconds * calls
-        times.buckets[bisect_left(BUCKET_BOUNDS_S, seconds)] += calls
+        times.add(seconds, calls)
+
+    def observe_waited(self, api_key: int, local_s: float, remote_s: float) -> None:
+        """A call has been answered after it had waited for something: replicas, records, the controller, other members."""
+        self.observe(api_key, local_s + remote_s)
+        times = self.waited.get(api_key)
+        if times is None:
+            times = self.waited[api_key] = WaitedTimes()
+        times.total.add(local_s + remote_s)
+        times.local.add(local_s)
+        times.remote.add(remote_s)
 
     def observe_errors(self, api_key: int, answer: object) -> None:
         """What an answer says of success and failure, of each item that was asked for."""
@@ -64,10 +90,15 @@ class RequestMetrics:
             self.errors[api_key, code] += count
 
 
-def quantile_s(buckets: Sequence[int], share: float) -> float:
-    """The time that `share` of the calls did not exceed, in proportion within its bucket. Needs one call at least."""
-    rank = share * sum(buckets)
-    below = 0
+def quantile_s(buckets: Sequence[int], share: float, no_time: int = 0) -> float:
+    """The time that `share` of the calls did not exceed, in proportion within its bucket; `no_time` more took none.
+
+    Needs one call at least.
+    """
+    rank = share * (sum(buckets) + no_time)
+    if rank <= no_time:
+        return 0.0
+    below = no_time
     lower_s = 0.0
     for count, upper_s in zip(buckets, BUCKET_BOUNDS_S, strict=False):
         if count and below + count >= rank:

@@ -210,6 +210,7 @@ class Parts:
             memory=self.budget,
             fetch_sessions=self.sessions,
             counts=self.counts,
+            max_replica_lag=lambda: self.followers.max_lag,
             process=read_process_stats,
             groups=self.groups,
             group_progress=self.groups.progress,

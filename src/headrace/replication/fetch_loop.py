@@ -17,7 +17,14 @@ from headrace.client.exchange import Disconnected
 from headrace.errors import DiskFailed, LogClosed, MalformedMessage
 from headrace.ids import TopicPartition
 from headrace.replication.fetch_session import Asked, FollowerSession
-from headrace.replication.following import Taken, counts, is_taken_whole, take, take_start
+from headrace.replication.following import (
+    Taken,
+    counts,
+    is_taken_whole,
+    lag_after,
+    take,
+    take_start,
+)
 from headrace.replication.partition import Partition
 from headrace.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from headrace.wire.messages.list_offsets import (
@@ -92,12 +99,18 @@ class FetchLoop:
         self._paused: dict[Partition, int] = {}  # → not before (ms)
         self._held_back: set[Partition] = set()  # by the throttle
         self._backoffs: dict[Partition, int] = {}  # of those whose last answer was a refusal
+        self._lags: dict[Partition, int] = {}  # by the latest answers
         self._changed = asyncio.Event()
         self._waiting_on: AsyncConnection | None = None  # for an answer
         self._hurry: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._partitions)
+
+    @property
+    def max_lag(self) -> int:
+        """Committed records that the partition furthest behind its leader lacks, by the latest answers."""
+        return max(self._lags.values(), default=0)
 
     def add(self, partition: Partition) -> None:
         """Follow a partition, from now on and at once."""
@@ -116,6 +129,7 @@ class FetchLoop:
         self._paused.pop(partition, None)
         self._held_back.discard(partition)
         self._backoffs.pop(partition, None)
+        self._lags.pop(partition, None)
 
     async def run(self) -> None:
         """Fetch, again and again, until cancelled."""
@@ -242,6 +256,8 @@ class FetchLoop:
                 self._wait(partition)
             else:
                 self._backoffs.pop(partition, None)
+                if partition in self._partitions:
+                    self._lags[partition] = lag_after(partition, data)
         except LogClosed:
             self.remove(partition)
         except DiskFailed as error:

@@ -82,6 +82,11 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
     return Taken.GO_ON
 
 
+def lag_after(partition: Partition, answer: PartitionData) -> int:
+    """How many records that the leader knows to be committed are still missing, after its answer was taken."""
+    return max(0, answer.high_watermark - partition.log.log_end_offset)
+
+
 def _make_way(partition: Partition, records: bytes | memoryview, now_ms: int) -> None:
     """Cut to where the leader's batch begins, if our log ends inside it.
 

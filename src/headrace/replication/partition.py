@@ -21,6 +21,7 @@ from headrace.records.batch_view import BatchHeader
 from headrace.replication.fencing import ANY_EPOCH, refuse_epoch
 from headrace.replication.leader import LeaderState, PartitionAssignment
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
+from headrace.replication.room_note import RoomNote
 from headrace.replication.waiting import GrowthWaiters, OffsetWaiters
 from headrace.wire.error_code import ErrorCode
 
@@ -37,6 +38,7 @@ class Partition:
         "_leader",
         "_min_insync_replicas",
         "_on_disk_failed",
+        "_room",
         "_suspended",
         "appended",
         "committed",
@@ -70,6 +72,7 @@ class Partition:
         self._leader: LeaderState | None = None
         self._suspended: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
+        self._room = RoomNote(topic_partition)
         self._high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
 
     # ---- the role
@@ -127,8 +130,7 @@ class Partition:
 
     def become_follower(self, leader_id: int, leader_epoch: int) -> None:
         """Follow from now on; -1 is nobody. The waiting are told that this broker does not lead."""
-        self.leader_epoch = leader_epoch
-        self.leader_id = leader_id
+        self.leader_epoch, self.leader_id = leader_epoch, leader_id
         self.resign()
 
     def suspend(self) -> None:
@@ -201,6 +203,7 @@ class Partition:
         except (DiskFailed, LogClosed) as error:
             return self._refuse_for_disk(error)
         if type(result) is Appended and not result.duplicate:
+            self._room.found()
             self._settle(moved=leader.on_append(self.log.log_end_offset))
             self.appended.notify()
         return result
@@ -222,8 +225,7 @@ class Partition:
                 self.log, batches, headers, leader_epoch=self.leader_epoch, now_ms=now_ms
             )
         except DiskFailed as error:
-            if not isinstance(error, DiskFull):  # then there is perhaps room for some of them
-                self._refuse_for_disk(error)
+            self._refuse_for_disk(error)
             return None
         if base_offset is not None:
             self._settle(moved=leader.on_append(self.log.log_end_offset))
@@ -392,9 +394,7 @@ class Partition:
 
     def _refuse_for_disk(self, error: DiskFailed | LogClosed) -> Refused:
         if isinstance(error, DiskFull):
-            _logger.error(
-                "%s: %s; writes are refused until there is room", self.topic_partition, error
-            )
+            self._room.lacking(error)
         elif isinstance(error, DiskFailed):
             self._on_disk_failed(self, error)
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error))

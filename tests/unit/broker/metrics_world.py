@@ -111,6 +111,7 @@ class World:
             memory=MemoryBudget(1_000),
             fetch_sessions=FetchSessions(10),
             counts=ClusterCounts(),
+            max_replica_lag=lambda: 17,
             process=self.process,
             groups=Groups(),
             group_progress=lambda: self.progress,

@@ -106,6 +106,7 @@ def test_a_broken_request_behind_one_that_waits_closes_when_its_turn_comes() -> 
         owner = Owner()
         link = Link(owner)
         link.frames(b"order", b"bad", b"never")
+        assert link.connection.waiting_requests == 2
         await asyncio.sleep(0)
         assert link.transport.end == "open"
         owner.finish(b"answer")
@@ -124,6 +125,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
         link = Link(owner)
         link.frames(b"later", b"two", b"later", b"four")
         assert link.transport.sent == b""
+        assert link.connection.waiting_answers == 2
         assert len(owner.handled) == 4
         owner.finish(b"first")
         await asyncio.sleep(0)

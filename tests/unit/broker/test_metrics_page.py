@@ -60,6 +60,33 @@ def test_request_times(world: World) -> None:
     assert page.value(histogram, "_count", **request) == 4
 
 
+def test_the_time_of_a_request_is_split_at_the_moment_from_which_it_waits(world: World) -> None:
+    requests = world.sources.requests
+    for _ in range(6):
+        requests.observe(ApiKey.PRODUCE, 0.0002)
+    for _ in range(4):
+        requests.observe_waited(ApiKey.PRODUCE, 0.0002, 0.008)
+    requests.observe(ApiKey.METADATA, 0.0002)
+    page = world.read()
+
+    def value(phase: str, suffix: str = "", **more: str) -> float:
+        name = f"kafka_network_requestmetrics_{phase}timems"
+        return page.value(name, suffix, request="Produce", **more)
+
+    for phase in ("total", "local", "remote"):
+        assert value(phase, "_count") == 10
+    assert value("total", "_sum") == pytest.approx(10 * 0.2 + 4 * 8)
+    assert value("local", "_sum") == pytest.approx(10 * 0.2)
+    assert value("remote", "_sum") == pytest.approx(4 * 8)
+    assert 0.1 < value("local", quantile="0.50") < value("local", quantile="0.999") <= 0.25
+    assert value("remote", quantile="0.50") == 0
+    assert 5 < value("remote", quantile="0.75") <= value("remote", quantile="0.999") <= 10
+    assert value("total", quantile="0.50") < 0.25
+    assert value("total", quantile="0.75") > 5
+    remote = "kafka_network_requestmetrics_remotetimems"
+    assert page.value(remote, request="Metadata", quantile="0.999") == 0
+
+
 def test_quantiles_forget_what_is_long_ago(world: World) -> None:
     times = "kafka_network_requestmetrics_totaltimems"
     fetch = {"request": "Fetch", "quantile": "0.99"}
@@ -102,6 +129,8 @@ def test_connections_memory_and_sessions(world: World) -> None:
     assert page.value(name, listener="PLAINTEXT") == 2
     assert page.value(name, listener="INTERNAL") == 1
     assert page.value("headrace_connections_refused_total") == 2
+    assert page.value("kafka_network_requestchannel_requestqueuesize") == 0
+    assert page.value("kafka_network_requestchannel_responsequeuesize") == 0
     assert page.value("kafka_network_socketserver_memorypoolused") == 123
     assert page.value("kafka_server_fetchsessioncache_numincrementalfetchsessions") == 0
 
@@ -116,6 +145,7 @@ def test_replicas_on_this_broker(world: World) -> None:
     assert page.value(f"{replicas}_underminisrpartitioncount") == 1
     assert page.value(f"{replicas}_atminisrpartitioncount") == 1
     assert page.value(f"{replicas}_reassigningpartitions") == 0
+    assert page.value("kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 17
     first, second = {"topic": "orders", "partition": "0"}, {"topic": "orders", "partition": "1"}
     log = world.partitions.get("orders", 0)
     assert log is not None

@@ -9,7 +9,7 @@ from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
-from headrace.replication.following import Taken, take
+from headrace.replication.following import Taken, lag_after, take
 from headrace.replication.partition import Partition
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.messages.fetch import EpochEndOffset, PartitionData
@@ -76,3 +76,13 @@ def test_else_the_log_is_cut_where_it_parts(high_watermark: int, log_start_offse
     assert (follower.log.log_start_offset, follower.log.log_end_offset) == (0, 2)
     assert follower.high_watermark == high_watermark
     assert len(follower.log.producers) == 1
+
+
+def test_what_is_committed_and_not_here_is_the_lag() -> None:
+    follower = following(high_watermark=5)
+    found = []
+    for high_watermark in (5, 9, 3):
+        answer = PartitionData(high_watermark=high_watermark, log_start_offset=0)
+        assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+        found.append(lag_after(follower, answer))
+    assert found == [0, 4, 0]

@@ -1,7 +1,10 @@
 """A partition as leader and as follower: tails that the other never had, and leadership that is suspended for a while."""
 
+import logging
 from typing import NamedTuple
 from uuid import UUID
+
+import pytest
 
 from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
@@ -166,3 +169,20 @@ def test_the_minimum_changes_while_suspended() -> None:
     leader.resume(now_ms=NOW_MS)
     append(leader)
     assert leader.high_watermark == 0
+
+
+def test_a_full_disk_is_told_of_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    leader = leading(1)
+    disk = leader.log.disk
+    assert isinstance(disk, MemoryDisk)
+    append(leader)
+    disk.capacity_bytes = disk.used_bytes
+    for _ in range(3):
+        batch = build_batch([Record(0, NOW_MS, None, b"value")])
+        refused = leader.append(memoryview(batch), acks=1, now_ms=NOW_MS)
+        assert isinstance(refused, Refused)
+        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    disk.capacity_bytes = None
+    append(leader, 2)
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]

@@ -163,6 +163,13 @@ def replica_families(known: PartitionPicture) -> Iterator[str]:
         yield from family(f"kafka_cluster_partition_{name}", "gauge", text, samples)
 
 
+def follower_families(max_lag: int) -> Iterator[str]:
+    """How far the replicas here are behind their leaders."""
+    text = "Committed records that the replica furthest behind its leader lacks."
+    samples = [(labels(clientId="Replica"), max_lag)]
+    yield from family("kafka_server_replicafetchermanager_maxlag", "gauge", text, samples)
+
+
 def log_dir_families(log_dirs: LogDirs) -> Iterator[str]:
     """Directories, and which of them failed."""
     yield from single(

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter, sub
-from typing import Final
+from operator import add, attrgetter, sub
+from typing import Final, NamedTuple
 
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.listener import ConnectionCounts
@@ -37,7 +37,29 @@ _QUANTILES: Final = (
     ("0.999", 0.999),
 )
 
-BucketsByApi = Mapping[int, Sequence[int]]
+_PHASES: Final = (
+    ("totaltimems", "Milliseconds from a request's arrival to its answer"),
+    (
+        "localtimems",
+        "Milliseconds that a request was worked on before it was answered or had to wait",
+    ),
+    (
+        "remotetimems",
+        "Milliseconds that a request waited: for replicas, records, the controller, other members",
+    ),
+)
+
+
+class PhaseTimes(NamedTuple):
+    """Calls of one API, in one phase."""
+
+    buckets: Sequence[int]
+    no_time: int  # calls that did not have this phase at all
+    seconds: float
+    calls: int
+
+
+TimesByPhase = Mapping[str, Mapping[int, PhaseTimes]]
 
 
 def topic_families(traffic: Traffic) -> Iterator[str]:
@@ -51,12 +73,30 @@ def topic_families(traffic: Traffic) -> Iterator[str]:
         yield from family(f"kafka_server_brokertopicmetrics_{name}_total", "counter", text, samples)
 
 
-def buckets_by_api(requests: RequestMetrics) -> BucketsByApi:
-    """The counts as of now, to compare later ones with."""
-    return {api_key: tuple(times.buckets) for api_key, times in requests.by_api.items()}
+def times_by_phase(requests: RequestMetrics) -> TimesByPhase:
+    """The counts as of now, also to compare later ones with."""
+    total: dict[int, PhaseTimes] = {}
+    local: dict[int, PhaseTimes] = {}
+    remote: dict[int, PhaseTimes] = {}
+    for api_key, times in sorted(requests.by_api.items()):
+        buckets, calls = tuple(times.buckets), times.calls
+        total[api_key] = local[api_key] = PhaseTimes(buckets, 0, times.seconds, calls)
+        waited = requests.waited.get(api_key)
+        if waited is None:
+            remote[api_key] = PhaseTimes((0,) * len(buckets), calls, 0.0, calls)
+            continue
+        at_once = map(sub, buckets, waited.total.buckets)
+        local_buckets = tuple(map(add, at_once, waited.local.buckets))
+        seconds = times.seconds - waited.remote.seconds
+        local[api_key] = PhaseTimes(local_buckets, 0, seconds, calls)
+        no_time = calls - waited.remote.calls
+        remote[api_key] = PhaseTimes(
+            tuple(waited.remote.buckets), no_time, waited.remote.seconds, calls
+        )
+    return {"totaltimems": total, "localtimems": local, "remotetimems": remote}
 
 
-def request_families(requests: RequestMetrics, earlier: BucketsByApi) -> Iterator[str]:
+def request_families(requests: RequestMetrics, earlier: TimesByPhase) -> Iterator[str]:
     """Calls by API. Quantiles are over the calls since `earlier`, everything else since the start."""
     titles = {api_key: ApiKey(api_key).title for api_key in sorted(requests.by_api)}
     yield from family(
@@ -74,12 +114,14 @@ def request_families(requests: RequestMetrics, earlier: BucketsByApi) -> Iterato
             for (key, code), count in sorted(requests.errors.items())
         ],
     )
-    yield from suffixed(
-        "kafka_network_requestmetrics_totaltimems",
-        "summary",
-        "Milliseconds from a request's arrival to its answer; quantiles over the last minute or two.",
-        _time_summaries(requests, titles, earlier),
-    )
+    phases = times_by_phase(requests)
+    for phase, text in _PHASES:
+        yield from suffixed(
+            f"kafka_network_requestmetrics_{phase}",
+            "summary",
+            f"{text}; quantiles over the last minute or two.",
+            _time_summaries(titles, phases[phase], earlier.get(phase, {})),
+        )
     yield from suffixed(
         "headrace_request_seconds",
         "histogram",
@@ -89,15 +131,20 @@ def request_families(requests: RequestMetrics, earlier: BucketsByApi) -> Iterato
 
 
 def _time_summaries(
-    requests: RequestMetrics, titles: Mapping[int, str], earlier: BucketsByApi
+    titles: Mapping[int, str],
+    by_api: Mapping[int, PhaseTimes],
+    earlier: Mapping[int, PhaseTimes],
 ) -> Iterator[tuple[str, str, float]]:
-    for api_key, title in titles.items():
-        times = requests.by_api[api_key]
+    for api_key, times in by_api.items():
+        title = titles[api_key]
+        recent, no_time = times.buckets, times.no_time
         before = earlier.get(api_key)
-        recent = times.buckets if before is None else list(map(sub, times.buckets, before))
-        if any(recent):
+        if before is not None:
+            recent = list(map(sub, recent, before.buckets))
+            no_time -= before.no_time
+        if no_time or any(recent):
             for quantile, share in _QUANTILES:
-                milliseconds = round(quantile_s(recent, share) * 1_000, 6)
+                milliseconds = round(quantile_s(recent, share, no_time) * 1_000, 6)
                 yield "", labels(request=title, quantile=quantile), milliseconds
         yield "_sum", labels(request=title), round(times.seconds * 1_000, 6)
         yield "_count", labels(request=title), times.calls
@@ -125,6 +172,19 @@ def connection_families(connections: ConnectionCounts, memory: MemoryBudget) -> 
         "Open connections of clients.",
         [(labels(listener=name), count) for name, count in sorted(by_listener.items())],
     )
+    for name, text, count in (
+        (
+            "requestqueuesize",
+            "Requests that wait for an earlier one of their connection.",
+            sum(connection.waiting_requests for connection in connections.open),
+        ),
+        (
+            "responsequeuesize",
+            "Answers that wait for an earlier one of their connection.",
+            sum(connection.waiting_answers for connection in connections.open),
+        ),
+    ):
+        yield from single(f"kafka_network_requestchannel_{name}", "gauge", text, count)
     yield from single(
         "headrace_connections_refused_total",
         "counter",
