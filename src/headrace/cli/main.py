@@ -57,9 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         _end_at_once_on_interrupt()
         try:
-            return _run(sys.argv[1:])
-        finally:
+            code = _run(sys.argv[1:])
             _end_at_once_on_interrupt()
+        except KeyboardInterrupt:  # between the tool's end and ours
+            code = _INTERRUPTED
+        return code
     return _run(arguments)
 
 
