@@ -6,6 +6,7 @@ each has a `run() -> Report`). `--list` tells them all. Exit status 1 if a targe
 """
 
 import argparse
+import compileall
 import importlib
 import json
 import pkgutil
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import bench
+import headrace
 from bench.beside_kafka import catalogue
 from bench.beside_kafka.machine import commands, machine
 from bench.beside_kafka.picture import picture
@@ -90,6 +92,8 @@ def _run_alone(name: str, directory: Path | None) -> bool:
 
 
 def _run_beside_kafka(names: Sequence[str], arguments: argparse.Namespace) -> bool:
+    # As pip does for whoever installs it; this checkout may never have been compiled (PYTHONDONTWRITEBYTECODE).
+    compileall.compile_dir(headrace.__path__[0], quiet=1)
     quick: bool = arguments.quick
     size = Size(
         share=QUICK_SHARE if quick else arguments.share,
