@@ -1,8 +1,9 @@
 """The floor: a bare event-loop server that only writes what it is sent to a file, or serves it from one.
 
 It answers just enough of Kafka's protocol for the same clients to run against it: ApiVersions, Metadata, CreateTopics,
-DeleteTopics, InitProducerId, and Produce and Fetch for one partition a request. It checks nothing, keeps no index and no metadata on
-disk, and knows only partitions whose batches are all alike. What Headrace needs beyond it is what being a broker costs.
+DeleteTopics, InitProducerId, and Produce and Fetch for one partition a request. It checks nothing, keeps no index and no
+metadata on disk, and knows only partitions whose batches are all alike. What Headrace needs beyond it is what being a
+broker costs.
 """
 
 import asyncio

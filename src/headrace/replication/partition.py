@@ -113,8 +113,7 @@ class Partition:
     def become_leader(self, broker_id: int, state: PartitionAssignment, *, now_ms: int) -> None:
         """Lead from now on. The epoch is on disk before anything is served under it."""
         self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
-        self.leader_epoch = state.leader_epoch
-        self.leader_id = broker_id
+        self.leader_epoch, self.leader_id = state.leader_epoch, broker_id
         leader = self._leader = LeaderState(
             broker_id,
             state.replicas,
@@ -228,6 +227,7 @@ class Partition:
             self._refuse_for_disk(error)
             return None
         if base_offset is not None:
+            self._room.found()
             self._settle(moved=leader.on_append(self.log.log_end_offset))
             self.appended.notify()
         return base_offset

@@ -14,6 +14,7 @@ from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import build_batch
 from headrace.records.batch_reader import Record
+from headrace.records.batch_view import read_header
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.memory_disk import MemoryDisk
@@ -177,12 +178,18 @@ def test_a_full_disk_is_told_of_once_and_so_is_its_end(caplog: pytest.LogCapture
     disk = leader.log.disk
     assert isinstance(disk, MemoryDisk)
     append(leader)
-    disk.capacity_bytes = disk.used_bytes
-    for _ in range(3):
-        batch = build_batch([Record(0, NOW_MS, None, b"value")])
-        refused = leader.append(memoryview(batch), acks=1, now_ms=NOW_MS)
-        assert isinstance(refused, Refused)
-        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    disk.capacity_bytes = None
-    append(leader, 2)
-    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    batches = [memoryview(build_batch([Record(0, NOW_MS, None, b"value")])) for _ in range(2)]
+    headers = [read_header(batch) for batch in batches]
+    for number in range(2):
+        disk.capacity_bytes = disk.used_bytes
+        assert leader.append_run(batches, headers, acks=1, now_ms=NOW_MS) is None
+        for batch in batches:
+            refused = leader.append(batch, acks=1, now_ms=NOW_MS)
+            assert isinstance(refused, Refused)
+            assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        disk.capacity_bytes = None
+        if number == 0:
+            append(leader, 2)
+        else:
+            assert leader.append_run(batches, headers, acks=1, now_ms=NOW_MS) == 3
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"] * 2
