@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from headrace.controller.cluster_state import ClusterState
+from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.store import Delete
 from headrace.errors import HeadraceError
 from headrace.testing.embedded_cluster import EmbeddedCluster
 
@@ -137,6 +139,33 @@ def test_a_lost_session_costs_no_record(headrace_cluster: EmbeddedCluster) -> No
         produce(cluster, "a", *numbered(50 * broker_id, 50 * (broker_id + 1)))
     assert consume(cluster, "a", 200) == numbered(0, 200)
     cluster.wait_until_in_sync()
+
+
+def remove(cluster: EmbeddedCluster, broker_id: int) -> None:
+    """What others do to a broker that they take for dead."""
+    with cluster._tree.lock:
+        nodes = cluster._tree.nodes
+        paths = [BrokerNode.path(broker_id)]
+        seat = nodes.get(ControllerNode.PATH)
+        if seat is not None and ControllerNode.decode(seat.data).brokerid == broker_id:
+            paths.append(ControllerNode.PATH)
+        nodes.write([Delete(path) for path in paths], 0)
+
+
+def test_a_living_broker_that_is_taken_for_dead_costs_no_record(
+    headrace_cluster: EmbeddedCluster,
+) -> None:
+    cluster = headrace_cluster
+    cluster.create_topic("a", partitions=3)
+    produce(cluster, "a", *numbered(0, 50))
+    for broker_id in BROKERS:
+        epoch = cluster.brokers[broker_id].look(lambda state: dict(state.brokers))[broker_id].epoch
+        remove(cluster, broker_id)
+        cluster.wait_until(partial(is_newer, broker_id, epoch))
+        produce(cluster, "a", *numbered(50 * broker_id, 50 * (broker_id + 1)))
+    assert consume(cluster, "a", 200) == numbered(0, 200)
+    cluster.wait_until_in_sync()
+    assert len(log_bytes(cluster, "a")) == 1
 
 
 def test_a_broker_with_an_empty_disk_gets_everything_again(

@@ -355,8 +355,15 @@ class ClusterProcess:
         self.wait_for(known, "there is a controller")
         return controller
 
-    def wait_for_another_controller(self, former: int) -> None:
-        self.wait_for(lambda: self.controller() != former, f"another controller than {former}")
+    def wait_for_another_controller(self, former: int, timeout_s: float = 40) -> None:
+        """Wait until all brokers name the same: a client that hears of the former from one of them tries that for long."""
+
+        def agreed() -> bool:
+            answers = self._metadata_of_each(None)
+            named = {-1 if answer is None else answer.controller_id for answer in answers}
+            return len(named) == 1 and not named & {-1, former}
+
+        self.wait_for(agreed, f"another controller than {former}", timeout_s)
 
     def wait_for_all_brokers(self) -> None:
         """Wait until every broker is registered."""

@@ -24,7 +24,7 @@ from headrace.coordination.nodes import BrokerNode, ControllerNode
 from headrace.coordination.store import Store, StoreFailed
 from headrace.errors import MalformedMessage
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.internal import AskControllerRequest, PullChangesRequest
+from headrace.wire.internal import BROKER_CLIENT, AskControllerRequest, PullChangesRequest
 
 _logger = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ _PULL_WAIT_MS: Final = 2_000
 _PULL_TIMEOUT_S: Final = 6.0
 _ASK_TIMEOUT_S: Final = 30.0
 _RETRY_S: Final = 0.1
+_FIRST_RETRY_S: Final = 0.01  # another controller is often there soon
 _ASK_ATTEMPTS: Final = 30
 _GONE: Final = (Disconnected, NotController, OSError, StoreFailed, TimeoutError)
 
@@ -42,16 +43,24 @@ class ControllerLink:
     """See the module's text."""
 
     def __init__(
-        self, driver: ControllerDriver, store: Store, broker_id: int, listener_name: str
+        self,
+        driver: ControllerDriver,
+        store: Store,
+        broker_id: int,
+        listener_name: str,
+        on_broken: Callable[[int], None] = lambda _: None,
     ) -> None:
+        """`on_broken` hears which controller's stream of changes ended without our doing."""
         self._driver = driver
         self._store = store
         self._broker_id = broker_id
         self._listener_name = listener_name
+        self._on_broken = on_broken
         self._asking: AsyncConnection | None = None
         self._asking_id = -1
         self._pulling: AsyncConnection | None = None
         self._pulling_id = -1
+        self._pause_s = _RETRY_S
         # What a creation waits for before it is answered: that this broker has taken up its share.
         self.after_creation: Callable[[], Awaitable[None]] | None = None
 
@@ -122,9 +131,8 @@ class ControllerLink:
             name, _, address = endpoint.partition("://")
             if name == self._listener_name:
                 host, _, port = address.rpartition(":")
-                return await connect(
-                    host.strip("[]"), int(port), client_id=f"broker-{self._broker_id}"
-                )
+                client_id = f"{BROKER_CLIENT}-{self._broker_id}"
+                return await connect(host.strip("[]"), int(port), client_id=client_id)
         raise NotController(-1)
 
     # ---- changes
@@ -148,7 +156,8 @@ class ControllerLink:
                         _logger.debug("no changes from the controller: %s", error)
                     except MalformedMessage as error:
                         _logger.error("the controller's changes cannot be read: %s", error)
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(self._pause_s)
+                self._pause_s = min(2 * self._pause_s, _RETRY_S)
 
     async def _watch_seat(self) -> None:
         changed = asyncio.Event()
@@ -180,11 +189,14 @@ class ControllerLink:
                     response = await connection.send(request, 0)
                 if response.error_code:
                     raise NotController(response.controller_id)
+                self._pause_s = _FIRST_RETRY_S
                 batch = decode(response.batch)
                 epoch, offset = batch.controller_epoch, batch.next_offset
                 if batch.changes or batch.is_snapshot:
                     apply(batch)
         finally:
+            if connection.was_broken_off:
+                self._on_broken(self._pulling_id)
             self._pulling = None
             await connection.close()
 

@@ -23,7 +23,9 @@ class Followers:
         throttle: ReplicaThrottle,
         clock: Clock,
         tasks: asyncio.TaskGroup,
+        on_broken: Callable[[int], None] = lambda _: None,
     ) -> None:
+        """`on_broken` hears which leader's connection ended without our doing."""
         self._cluster = cluster
         self._listener_name = settings.inter_broker_listener.name
         self._settings = FollowerSettings(
@@ -38,6 +40,7 @@ class Followers:
         self._throttle = throttle
         self._clock = clock
         self._tasks = tasks
+        self._on_broken = on_broken
         self._loops: dict[int, FetchLoop] = {}
         self._running: list[asyncio.Task[None]] = []
         self._leaders: dict[Partition, int] = {}
@@ -62,6 +65,7 @@ class Followers:
                 self._clock,
                 on_disk_failed,
                 self._throttle,
+                lambda: self._on_broken(leader_id),
             )
             self._running.append(self._tasks.create_task(loop.run()))
         self._leaders[partition] = leader_id

@@ -164,24 +164,15 @@ class Broker:
         await parts.http.start()
         for listener in parts.listeners:
             self.ports[listener.listener_name] = await listener.bind()
-        node = self._broker_node(log_dirs.previous_run)
-        takeover_ms = (
-            0 if settings.zookeeper_connect is None else settings.zookeeper_session_timeout_ms
-        )
         store.on_session(self._on_session)
-        self._registration = BrokerRegistration(
-            store,
-            settings.node_id,
-            node,
-            takeover_timeout_ms=takeover_ms,
-            on_epoch=lambda _: parts.roles.registered(),
-        )
+        self._registration = self._make_registration(store, parts)
         await self._registration.register()
         for listener in parts.listeners:
             await listener.serve()
         jobs = [
             self._registration.run(),
             parts.driver.run(),
+            parts.dead_brokers.run(),
             parts.controller.follow(self._apply),
             parts.isr_updates.run(),
             parts.leader_balance.run(),
@@ -196,6 +187,20 @@ class Broker:
         await self._has_picture.wait()
         parts.dispatch.open()
         parts.lifecycle.state = BrokerState.RUNNING
+
+    def _make_registration(self, store: Store, parts: Parts) -> BrokerRegistration:
+        settings = self._settings
+        return BrokerRegistration(
+            store,
+            settings.node_id,
+            self._broker_node(parts.log_dirs.previous_run),
+            takeover_timeout_ms=(
+                0 if settings.zookeeper_connect is None else settings.zookeeper_session_timeout_ms
+            ),
+            on_epoch=lambda _: parts.roles.registered(),
+            # As good as a lost session: others may have been elected.
+            on_removed=partial(parts.roles.session_changed, SessionState.LOST),
+        )
 
     def _apply(self, batch: ChangeBatch) -> None:
         """Take in the controller's changes; the first picture with this broker in it makes it ready."""
@@ -283,6 +288,7 @@ class Broker:
         assert self._registration is not None
         parts = self.parts
         parts.lifecycle.state = BrokerState.SHUTTING_DOWN
+        self._registration.leave()
         for listener in parts.listeners:
             listener.stop_accepting()
         await self._hand_over(parts)

@@ -13,6 +13,7 @@ from headrace.broker.cluster_counts import ClusterCounts
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.controller_link import ControllerLink
+from headrace.broker.dead_brokers import DeadBrokers
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.followers import Followers
@@ -94,6 +95,13 @@ class Parts:
             given.cluster_id,
             tells_dialled_address=settings.advertised_listeners is None,
         )
+        self.dead_brokers = DeadBrokers(
+            self.cluster,
+            given.store,
+            settings.inter_broker_listener.name,
+            is_on=settings.zookeeper_connect is not None
+            and settings.headrace_failover_on_refused_connection,
+        )
         self.leader_throttle = ReplicaThrottle(
             self.cluster,
             given.clock,
@@ -116,7 +124,11 @@ class Parts:
             settings=controller_settings(settings),
         )
         self.controller = ControllerLink(
-            self.driver, given.store, settings.node_id, settings.inter_broker_listener.name
+            self.driver,
+            given.store,
+            settings.node_id,
+            settings.inter_broker_listener.name,
+            self.dead_brokers.connection_broke,
         )
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self._broker_epoch = given.broker_epoch
@@ -135,6 +147,7 @@ class Parts:
             self.follower_throttle,
             given.clock,
             given.tasks,
+            self.dead_brokers.connection_broke,
         )
         self.isr_updates = IsrUpdates(
             self.cluster,
@@ -174,6 +187,7 @@ class Parts:
             "clock": given.clock,
             "cluster": self.cluster,
             "controller": self.controller,
+            "dead_brokers": self.dead_brokers,
             "driver": self.driver,
             "fetch_max_bytes": given.settings.fetch_max_bytes,
             "groups": self.groups,

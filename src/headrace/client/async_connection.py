@@ -38,6 +38,7 @@ class AsyncConnection(asyncio.Protocol):
         self._answers: deque[asyncio.Future[Response]] = deque()
         self._transport: asyncio.Transport | None = None
         self._lost: Disconnected | None = None
+        self._is_given_up = False  # by us
         self._closed = asyncio.get_running_loop().create_future()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -46,6 +47,11 @@ class AsyncConnection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         return self._transport is not None and self._lost is None
+
+    @property
+    def was_broken_off(self) -> bool:
+        """Whether it ended without our doing."""
+        return self._lost is not None and not self._is_given_up
 
     async def send(self, request: Request[R], version: int | None = None) -> R:
         """Sends a request and waits for its answer; without a version, in the highest both know."""
@@ -76,13 +82,19 @@ class AsyncConnection(asyncio.Protocol):
     async def close(self) -> None:
         """Closes and waits until nothing of the connection is left."""
         if self._transport is not None:
+            self._give_up()
             self._transport.close()
             await self._closed
 
     def abort(self) -> None:
         """Drops the connection at once; everything that waits fails with Disconnected."""
         if self._transport is not None:
+            self._give_up()
             self._transport.abort()
+
+    def _give_up(self) -> None:
+        if self._lost is None:
+            self._is_given_up = True
 
     def _open_transport(self) -> asyncio.Transport:
         if self._lost is not None:
@@ -100,6 +112,7 @@ class AsyncConnection(asyncio.Protocol):
         try:
             answers = self._exchange.feed(data)
         except MalformedMessage as broken:
+            self._give_up()
             self._lost = Disconnected(f"the peer does not speak the protocol: {broken}")
             if self._transport is not None:
                 self._transport.abort()

@@ -1,8 +1,8 @@
 """How a broker joins: the roots of the tree, the cluster's id, the broker's registration.
 
 Owns the order in which a broker announces itself; must not know what a controller makes of it.
-A rim: it waits for sessions. A registration is ephemeral, so it ends with the session; `run`
-registers again whenever the store has a new one, with a new epoch.
+A rim: it waits for sessions. A registration is ephemeral, so it ends with the session, and others
+may remove it who take the broker for dead; `run` registers again in either case, with a new epoch.
 """
 
 import asyncio
@@ -73,11 +73,12 @@ class BrokerRegistration:
         *,
         takeover_timeout_ms: int = 0,
         on_epoch: Callable[[int], None] = lambda _: None,
+        on_removed: Callable[[], None] = lambda: None,
     ) -> None:
         """`takeover_timeout_ms`: how long to wait for a registration that a crash left behind.
 
         The session timeout is right for ZooKeeper, 0 for the embedded store. `on_epoch` hears
-        the epoch of every registration.
+        the epoch of every registration, `on_removed` that somebody took one away.
         """
         self._store = store
         self._broker_id = broker_id
@@ -85,8 +86,10 @@ class BrokerRegistration:
         self._node = node
         self._takeover_timeout_ms = takeover_timeout_ms
         self._on_epoch = on_epoch
-        self._session_changed = asyncio.Event()
+        self._on_removed = on_removed
+        self._changed = asyncio.Event()  # the session or the node
         self._lost = False
+        self._is_leaving = False
         self.epoch = -1
         # Nothing was lost since that incarnation, by crash or otherwise.
         self.clean_since_epoch = node.clean_since_epoch
@@ -113,18 +116,31 @@ class BrokerRegistration:
                 return self._registered(created.created_txn)
 
     async def run(self) -> None:
-        """Register again after each lost session, until cancelled."""
+        """Register again after each lost session and each removal, until cancelled."""
+        stop_watching = await self._store.watch_node(self._path, self._changed.set)
+        self._changed.set()  # for what happened before it was watched
         try:
             while True:
-                await self._session_changed.wait()
-                self._session_changed.clear()
-                if self._lost and self._store.session_state is SessionState.CONNECTED:
+                await self._changed.wait()
+                self._changed.clear()
+                if self._is_leaving or self._store.session_state is not SessionState.CONNECTED:
+                    continue
+                if not self._lost and await self._is_removed():
+                    self._lost = True
+                    self._on_removed()
+                if self._lost:
                     await self._register_again()
         finally:
+            stop_watching()
             self._stop_hearing()
+
+    def leave(self) -> None:
+        """The broker is about to stop: whatever becomes of the registration, there is no other."""
+        self._is_leaving = True
 
     async def withdraw(self) -> None:
         """Leave. The node goes at once instead of with the session, if the store can be reached."""
+        self.leave()
         if self._store.session_state is not SessionState.CONNECTED:
             return
         try:
@@ -145,7 +161,14 @@ class BrokerRegistration:
             await self.register()
         except (SessionLost, WriteUncertain):
             self._lost = True
-            self._session_changed.set()
+            self._changed.set()
+
+    async def _is_removed(self) -> bool:
+        try:
+            node = await self._store.get(self._path)
+        except SessionLost:
+            return False  # we shall hear of that
+        return (node is None or node.created_txn != self.epoch) and not self._is_leaving
 
     def _registered(self, epoch: int) -> int:
         if self.clean_since_epoch == -1:
@@ -157,7 +180,7 @@ class BrokerRegistration:
     def _heard(self, state: SessionState) -> None:
         if state is SessionState.LOST:
             self._lost = True
-        self._session_changed.set()
+        self._changed.set()
 
     async def _gone_before(self, deadline: float) -> bool:
         gone = asyncio.Event()

@@ -84,8 +84,12 @@ class FetchLoop:
         clock: Callable[[], int],
         on_disk_failed: Callable[[Partition, DiskFailed], None],
         throttle: FetchThrottle | None = None,
+        on_broken: Callable[[], None] = lambda: None,
     ) -> None:
-        """`address` is where the leader is now, None while it is gone."""
+        """`address` is where the leader is now, None while it is gone.
+
+        `on_broken` hears of every connection that ended without our doing.
+        """
         self._broker_id = broker_id
         self._address = address
         self._broker_epoch = broker_epoch
@@ -93,6 +97,7 @@ class FetchLoop:
         self._clock = clock
         self._on_disk_failed = on_disk_failed
         self._throttle = throttle
+        self._on_broken = on_broken
         self._session = FollowerSession(settings.partition_max_bytes)
         self._looked_ms = 0  # when all were last looked at for what nobody tells of
         self._partitions: dict[Partition, None] = {}
@@ -150,6 +155,8 @@ class FetchLoop:
                 await self._round(connection)
         except _GONE as error:
             _logger.debug("the leader has gone: %s", error)
+            if connection.was_broken_off:
+                self._on_broken()
         finally:
             self._session.start_over()
             await connection.close()

@@ -5,9 +5,12 @@ Keys from 1000 on, far above anything Kafka has. What they carry as bytes is msg
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from headrace.wire.message import Schema, equal, show
+
+# Brokers send them under client ids of this, a dash and their own id.
+BROKER_CLIENT: Final = "broker"
 
 
 class PullChangesResponse:

@@ -19,12 +19,14 @@ class MemoryTransport(asyncio.Transport):
     def __init__(self, protocol: asyncio.Protocol) -> None:
         super().__init__()
         self.written = bytearray()
+        self.has_written = asyncio.Event()
         self._protocol = protocol
         self._closing = False
 
     def writelines(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
         for piece in pieces:
             self.written += piece
+        self.has_written.set()
 
     def is_closing(self) -> bool:
         return self._closing
@@ -95,6 +97,33 @@ def test_everything_that_waits_fails_when_the_connection_is_lost() -> None:
             await connection.send(HeartbeatRequest(), 4)
 
     run(scenario)
+
+
+def test_who_ended_the_connection_is_known() -> None:
+    async def broken_off(connection: AsyncConnection, _: MemoryTransport) -> None:
+        connection.connection_lost(None)
+        assert connection.was_broken_off
+        await connection.close()
+        assert connection.was_broken_off, "there was nothing left to close"
+
+    async def closed(connection: AsyncConnection, _: MemoryTransport) -> None:
+        await connection.close()
+        assert not connection.was_broken_off
+
+    async def aborted(connection: AsyncConnection, _: MemoryTransport) -> None:
+        connection.abort()
+        await asyncio.sleep(0)
+        assert not connection.is_open
+        assert not connection.was_broken_off
+
+    async def talked_nonsense(connection: AsyncConnection, _: MemoryTransport) -> None:
+        connection.data_received(beat(0, 77))
+        await asyncio.sleep(0)
+        assert not connection.is_open
+        assert not connection.was_broken_off
+
+    for scenario in (broken_off, closed, aborted, talked_nonsense):
+        run(scenario)
 
 
 def test_nonsense_ends_the_connection() -> None:

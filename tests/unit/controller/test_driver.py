@@ -28,7 +28,7 @@ from headrace.coordination.membership import (
     prepare,
 )
 from headrace.coordination.nodes import BrokerNode, ControllerNode, PartitionStateNode
-from headrace.coordination.store import Create, Operation, Set, Store, StoreFailed
+from headrace.coordination.store import Create, Delete, Operation, Set, Store, StoreFailed
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.cluster_model import PlainRules
 
@@ -196,6 +196,28 @@ def test_the_seat_goes_to_the_next_and_the_last_one_is_fenced() -> None:
                 (active,) = (b for b in both if b.state.controller_epoch == 2)
                 await active.driver.ask(topics("t"))
                 assert set(active.state.brokers) == {0, 1}
+
+    run(story)
+
+
+def test_a_controller_that_others_took_for_dead_comes_back_with_new_epochs() -> None:
+    async def story() -> None:
+        async with opened() as store, Broker(store, 0).running() as broker:
+            await broker.driver.ask(topics("t"))
+            renewing = asyncio.create_task(broker.registration.run())
+            before = broker.registration.epoch
+            removals = [Delete(BrokerNode.path(0)), Delete(ControllerNode.PATH)]
+            await store.multi(removals)
+            await broker.until(
+                lambda: (
+                    broker.state.controller_epoch == 2
+                    and 0 in broker.state.brokers
+                    and broker.state.brokers[0].epoch > before
+                    and broker.state.topics["t"].partitions[0].leader == 0
+                )
+            )
+            assert broker.state.topics["t"].partitions[0].leader_epoch > 0
+            renewing.cancel()
 
     run(story)
 

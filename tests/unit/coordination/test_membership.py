@@ -13,7 +13,7 @@ from headrace.coordination.membership import (
     prepare,
 )
 from headrace.coordination.nodes import ROOTS, BrokerNode
-from headrace.coordination.store import SessionState
+from headrace.coordination.store import Delete, Node, SessionState
 from headrace.testing.memory_store import MemoryStore, MemoryTree
 
 
@@ -102,27 +102,133 @@ def test_a_registration_whose_answer_was_lost_is_recognised() -> None:
     run(story)
 
 
-def test_a_lost_session_is_followed_by_a_new_registration() -> None:
-    async def story(store: EmbeddedStore) -> None:
-        heard: asyncio.Queue[int] = asyncio.Queue()
-        registration = BrokerRegistration(store, 1, broker_node(), on_epoch=heard.put_nowait)
-        first = await registration.register()
-        assert await heard.get() == first
-        running = asyncio.ensure_future(registration.run())
-        await asyncio.sleep(0)
-        await registration.withdraw()  # what the end of a session does
-        store._report(SessionState.LOST)
-        store._report(SessionState.CONNECTED)
-        second = await heard.get()
-        assert second > first
-        node = await store.get(BrokerNode.path(1))
-        assert node is not None
-        assert BrokerNode.decode(1, node.data).previous_broker_epoch == first
+class Living:
+    """A registered broker that renews its registration. `told` has its epochs, and "removed"."""
+
+    def __init__(self) -> None:
+        self.tree = MemoryTree()
+        self.store = MemoryStore(self.tree)
+        self.told: asyncio.Queue[int | str] = asyncio.Queue()
+        self.registration = BrokerRegistration(
+            self.store,
+            1,
+            broker_node(),
+            on_epoch=self.told.put_nowait,
+            on_removed=lambda: self.told.put_nowait("removed"),
+        )
+
+    def lose_session(self) -> None:
+        self.tree.end_session(self.store.session)
+        self.store.report(SessionState.LOST)
+        self.store.renew()
+
+    def be_removed(self) -> None:
+        self.tree.write([Delete(BrokerNode.path(1))], 0)
+
+    @property
+    def node(self) -> Node | None:
+        return self.tree.get(BrokerNode.path(1))
+
+
+def live(
+    story: Callable[[Living], Awaitable[None]],
+    before: Callable[[Living], None] = lambda _: None,
+) -> None:
+    """`before` happens after the registration, before it is looked after."""
+
+    async def main() -> None:
+        broker = Living()
+        await broker.store.open()
+        await prepare(broker.store)
+        first = await broker.registration.register()
+        assert broker.told.get_nowait() == first
+        before(broker)
+        running = asyncio.ensure_future(broker.registration.run())
+        async with asyncio.timeout(10):
+            await settle()
+            await story(broker)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
 
-    run(story)
+    asyncio.run(main())
+
+
+async def settle() -> None:
+    """Whatever has been set going comes to rest: nothing here takes time."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def told_after(broker: Living, event: Callable[[Living], None]) -> list[int | str]:
+    event(broker)
+    await settle()
+    return [broker.told.get_nowait() for _ in range(broker.told.qsize())]
+
+
+def assert_registered(broker: Living, epoch: int | str, previous: int) -> None:
+    node = broker.node
+    assert node is not None
+    assert node.created_txn == epoch == broker.registration.epoch
+    assert BrokerNode.decode(1, node.data).previous_broker_epoch == previous
+
+
+def test_a_lost_session_is_followed_by_a_new_registration() -> None:
+    async def story(broker: Living) -> None:
+        first = broker.registration.epoch
+        (second,) = await told_after(broker, Living.lose_session)
+        assert_registered(broker, second, previous=first)
+
+    live(story)
+
+
+def test_a_registration_that_somebody_removed_is_followed_by_another() -> None:
+    async def story(broker: Living) -> None:
+        for _ in range(3):
+            before = broker.registration.epoch
+            removed, after = await told_after(broker, Living.be_removed)
+            assert removed == "removed", "before there is another one"
+            assert_registered(broker, after, previous=before)
+
+    live(story)
+
+
+def test_a_removal_before_anyone_watches_is_noticed() -> None:
+    async def story(broker: Living) -> None:
+        assert broker.told.get_nowait() == "removed"
+        assert broker.told.get_nowait() == broker.registration.epoch
+        assert broker.node is not None
+
+    live(story, before=Living.be_removed)
+
+
+def test_another_broker_in_its_place_ends_it() -> None:
+    async def main() -> None:
+        broker = Living()
+        await broker.store.open()
+        await prepare(broker.store)
+        await broker.registration.register()
+        broker.be_removed()
+        await broker.store.create(BrokerNode.path(1), broker_node("2").encode())
+        with pytest.raises(BrokerIdTaken):
+            await broker.registration.run()
+
+    asyncio.run(main())
+
+
+def test_whoever_is_leaving_is_not_registered_again() -> None:
+    async def withdrawn(broker: Living) -> None:
+        await broker.registration.withdraw()
+        assert await told_after(broker, Living.lose_session) == []
+        assert broker.node is None
+
+    async def removed_while_it_stops(broker: Living) -> None:
+        broker.registration.leave()
+        assert await told_after(broker, Living.be_removed) == []
+        assert broker.node is None
+
+    live(withdrawn)
+    live(removed_while_it_stops)
 
 
 def test_nobody_waits_for_a_store_out_of_reach_in_order_to_leave_it() -> None:

@@ -111,6 +111,7 @@ class BrokerSettings:
     producer_id_expiration_check_interval_ms: int
 
     headrace_busy_poll_us: int
+    headrace_failover_on_refused_connection: bool
     headrace_http_listeners: tuple[Listener, ...]
     headrace_log_format: str
     headrace_log_level: str

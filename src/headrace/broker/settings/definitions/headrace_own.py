@@ -2,13 +2,15 @@
 
 from headrace.broker.settings.definitions.checks import Between, Entries, OneOf
 from headrace.broker.settings.definitions.setting import honoured
-from headrace.broker.settings.definitions.value_type import INT, LIST, STRING
+from headrace.broker.settings.definitions.value_type import BOOLEAN, INT, LIST, STRING
 
 # fmt: off
 SETTINGS = (
     honoured("headrace.busy.poll.us", INT, 200,
              "How long the broker goes on looking for the next request when requests follow each other closely, before it sleeps; 0: not at all.",
              Between(0, 1000)),
+    honoured("headrace.failover.on.refused.connection", BOOLEAN, True,
+             "Whether a broker is taken for dead when a connection to it breaks and it refuses others; if not, when its session ends."),
     honoured("headrace.http.listeners", LIST, (),
              "Where /metrics and /healthz are served, as http://host:port; empty means nowhere.", Entries(empty=True)),
     honoured("headrace.log.format", STRING, "text",

@@ -1,0 +1,385 @@
+"""Which brokers are taken out of the store: those whose connection broke and who refuse others, and nobody else."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from headrace.broker import dead_brokers
+from headrace.broker.cluster_view import ClusterView
+from headrace.broker.dead_brokers import DeadBrokers, refuses_connections
+from headrace.broker.internal_apis import pull_changes
+from headrace.broker.request import RequestContext
+from headrace.controller.changes import (
+    BrokerRegistered,
+    BrokerShuttingDown,
+    BrokerUnregistered,
+    Change,
+    ChangeBatch,
+)
+from headrace.controller.driver import ControllerDriver
+from headrace.controller.values import Broker, Endpoint
+from headrace.coordination.embedded import EmbeddedStore
+from headrace.coordination.membership import prepare
+from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.store import SessionLost
+from headrace.testing.memory_store import Leg, MemoryStore, MemoryTree
+from headrace.wire.internal import PullChangesRequest
+from tests.unit.broker.apis.one_broker import connection_to
+from tests.unit.controller.cluster_model import PlainRules
+
+US, OTHER, THIRD = 1, 2, 3
+SILENCE = object()
+SUSPECT_PATH = BrokerNode.path(OTHER)
+
+
+class World:
+    """A tree in which three brokers are registered, and what broker 1 believes. `answers` are those to its dials, in order."""
+
+    def __init__(self, answers: tuple[bool, ...] = (True,), *, is_on: bool = True) -> None:
+        self.tree = MemoryTree()
+        self.store_is_down = False
+        self.store = MemoryStore(self.tree, self._travel)
+        self.cluster = ClusterView(US, "a-cluster", tells_dialled_address=False)
+        self.dialled: list[tuple[str, int]] = []
+        self.dials = asyncio.Event()
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
+        self._answers = list(answers)
+        self.dead_brokers = DeadBrokers(
+            self.cluster,
+            self.store,
+            "INTERNAL",
+            is_on=is_on,
+            refuses=self._refuses,
+            pause=self._pause,
+        )
+
+    async def prepare(self) -> None:
+        await self.store.open()
+        await prepare(self.store)
+        for broker_id in (US, OTHER, THIRD):
+            await self.register(broker_id)
+
+    async def register(self, broker_id: int) -> None:
+        created = await self.store.create(BrokerNode.path(broker_id), b"{}", ephemeral=True)
+        endpoints = (
+            Endpoint("CLIENTS", f"outside-{broker_id}", 9092),
+            Endpoint("INTERNAL", f"inside-{broker_id}", 9093),
+        )
+        self.hear(BrokerRegistered(Broker(broker_id, created.created_txn, endpoints)))
+
+    async def seat(self, broker_id: int) -> None:
+        node = ControllerNode(broker_id, "0").encode()
+        await self.store.create(ControllerNode.PATH, node, ephemeral=True)
+
+    def hear(self, *changes: Change) -> None:
+        self.cluster.apply(ChangeBatch(1, 0, changes))
+
+    async def judge(self) -> None:
+        """Let what has been told be dealt with."""
+        running = asyncio.create_task(self.dead_brokers.run())
+        await self.until(lambda: not self.dead_brokers._suspected)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    @staticmethod
+    async def until(condition: Callable[[], bool]) -> None:
+        while not condition():  # noqa: ASYNC110 (nothing here takes time)
+            await asyncio.sleep(0)
+
+    @property
+    def is_registered(self) -> bool:
+        return self.tree.get(SUSPECT_PATH) is not None
+
+    async def _travel(self, _: Leg) -> None:
+        if self.store_is_down:
+            raise SessionLost("the session is over")
+
+    async def _pause(self, _: float) -> None:
+        await asyncio.sleep(0)
+
+    async def _refuses(self, host: str, port: int) -> bool:
+        self.dialled.append((host, port))
+        self.dials.set()
+        await self.answering.wait()
+        if self.before_answer is not None:
+            await self.before_answer()
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            await story()
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_refuses_connections_is_removed(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        await world.seat(THIRD)
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert not world.is_registered
+        assert world.dialled == [("inside-2", 9093)]
+        assert world.tree.get(ControllerNode.PATH) is not None, "another one's seat"
+        assert world.tree.get(BrokerNode.path(THIRD)) is not None
+
+    play(story)
+    (line,) = caplog.messages
+    assert "broker 2 is gone" in line
+    assert "seat" not in line
+
+
+def test_its_seat_goes_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        await world.seat(OTHER)
+        before = world.tree.last_txn
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert not world.is_registered
+        assert world.tree.get(ControllerNode.PATH) is None
+        assert world.tree.last_txn == before + 1, "in one write"
+
+    play(story)
+    assert "its seat as controller" in caplog.text
+
+
+def test_a_broker_that_accepts_or_is_silent_is_kept() -> None:
+    """Paused, overloaded, cut off: its session decides."""
+
+    async def story() -> None:
+        world = World((False,))
+        await world.prepare()
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert world.is_registered
+        assert len(world.dialled) == len(dead_brokers._PAUSES_S)
+
+    play(story)
+
+
+def test_a_process_that_is_about_to_end_may_accept_once_more() -> None:
+    async def story() -> None:
+        world = World((False, False, True))
+        await world.prepare()
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert not world.is_registered
+        assert len(world.dialled) == 3
+
+    play(story)
+
+
+def test_a_later_incarnation_is_kept() -> None:
+    async def story(*, is_heard_of: bool) -> None:
+        world = World()
+        await world.prepare()
+        known = world.cluster.state.brokers[OTHER]
+
+        async def return_meanwhile() -> None:
+            await world.store.delete(SUSPECT_PATH)
+            await world.register(OTHER)
+            if not is_heard_of:
+                world.hear(BrokerRegistered(known))
+
+        world.before_answer = return_meanwhile
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        node = world.tree.get(SUSPECT_PATH)
+        assert node is not None
+        assert node.created_txn > known.epoch
+
+    play(lambda: story(is_heard_of=True))
+    play(lambda: story(is_heard_of=False))
+
+
+def test_a_broker_that_stops_in_an_orderly_way_is_left_alone() -> None:
+    async def story(*, is_known_before: bool) -> None:
+        world = World()
+        await world.prepare()
+
+        async def hear_of_it() -> None:
+            world.hear(BrokerShuttingDown(OTHER))
+
+        if is_known_before:
+            await hear_of_it()
+        world.before_answer = hear_of_it
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert world.is_registered
+        assert len(world.dialled) == (0 if is_known_before else 1)
+
+    play(lambda: story(is_known_before=True))
+    play(lambda: story(is_known_before=False))
+
+
+def test_a_broker_that_nobody_knows_or_reaches_is_not_dialled() -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        world.hear(BrokerUnregistered(OTHER))
+        world.dead_brokers.connection_broke(OTHER)
+        world.hear(BrokerRegistered(Broker(OTHER, 1)))
+        await world.judge()
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert not world.dialled
+
+    play(story)
+
+
+def test_somebody_else_may_be_quicker(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        await world.seat(OTHER)
+
+        class Late(MemoryStore):
+            async def multi(self, operations: Any) -> None:
+                await self.delete(SUSPECT_PATH)
+                await super().multi(operations)
+
+        late = Late(world.tree)
+        await late.open()
+        slow = DeadBrokers(world.cluster, late, "INTERNAL", refuses=world._refuses)
+        world.dead_brokers = slow
+        slow.connection_broke(OTHER)
+        await world.judge()
+        assert world.tree.get(ControllerNode.PATH) is not None, "not without the registration"
+
+    play(story)
+    assert not caplog.messages
+
+
+def test_a_store_out_of_reach_leaves_it_to_the_session() -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        world.store_is_down = True
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert world.is_registered
+        world.store_is_down = False
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert not world.is_registered, "the next connection that breaks is looked after again"
+
+    play(story)
+
+
+def test_each_broker_is_looked_after_once_at_a_time() -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        world.answering.clear()
+        running = asyncio.create_task(world.dead_brokers.run())
+        for _ in range(3):
+            world.dead_brokers.connection_broke(OTHER)
+            await world.dials.wait()
+        world.dead_brokers.connection_broke(THIRD)
+        await world.until(lambda: len(world.dialled) == 2)
+        assert world.dialled == [("inside-2", 9093), ("inside-3", 9093)]
+        world.answering.set()
+        await world.until(lambda: not world.dead_brokers._suspected)
+        assert len(world.dialled) == 2
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    play(story)
+
+
+def test_switched_off_nothing_is_evidence() -> None:
+    async def story() -> None:
+        world = World(is_on=False)
+        await world.prepare()
+        world.dead_brokers.connection_broke(OTHER)
+        await world.dead_brokers.run()
+        assert world.is_registered
+        assert not world.dialled
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "is_refusal"),
+    [
+        ([ConnectionRefusedError()], True),
+        ([ConnectionRefusedError(), ConnectionRefusedError()], True),
+        ([None], False),
+        ([ConnectionRefusedError(), None], False),
+        ([TimeoutError()], False),
+        ([ConnectionRefusedError(), TimeoutError()], False),
+        ([OSError(113, "no route to host")], False),
+        ([ConnectionResetError()], False),
+        ([SILENCE], False),
+        ([], False),
+    ],
+)
+def test_only_a_refusal_at_every_address_counts(
+    outcomes: list[Any], is_refusal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        waiting = list(outcomes)
+
+        async def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[Any, ...]]:
+            return [(2, 1, 6, "", ("127.0.0.1", port)) for _ in outcomes]
+
+        async def sock_connect(_: object, address: object) -> None:
+            outcome = waiting.pop(0)
+            if outcome is SILENCE:
+                await asyncio.Event().wait()
+            elif outcome is not None:
+                raise outcome
+
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        monkeypatch.setattr(loop, "sock_connect", sock_connect)
+        assert await refuses_connections("somewhere", 9092) is is_refusal
+
+    if SILENCE in outcomes:
+        monkeypatch.setattr(dead_brokers, "_DIAL_S", 0)
+    play(story)
+
+
+def test_the_controller_hears_of_a_broker_whose_question_is_cut_off() -> None:
+    async def story() -> None:
+        store = EmbeddedStore()
+        await store.open()
+        await prepare(store)
+        world = World()
+        await world.prepare()
+        driver = ControllerDriver(store, US, config_rules=PlainRules())
+        running = asyncio.create_task(driver.run())
+        await driver.ready()
+        now = await driver.pull(-1, 0)
+        for client, suspects in (("broker-2", {OTHER}), ("me", set()), ("broker-", set())):
+            context = RequestContext(1000, 0, client, connection_to())
+            request = PullChangesRequest(
+                controller_epoch=now.controller_epoch,
+                offset=now.next_offset,
+                max_wait_ms=60_000,
+            )
+            asking = asyncio.create_task(
+                pull_changes.handle(
+                    request, context, driver=driver, dead_brokers=world.dead_brokers
+                )
+            )
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            assert asking.cancelled()
+            assert world.dead_brokers._suspected == suspects
+            await world.judge()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await store.close()
+
+    play(story)
