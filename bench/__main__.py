@@ -19,6 +19,7 @@ import bench
 import headrace
 from bench.beside_kafka import catalogue
 from bench.beside_kafka.machine import commands, machine
+from bench.beside_kafka.page_cache import FullPageCache
 from bench.beside_kafka.picture import picture
 from bench.beside_kafka.results import Results
 from bench.beside_kafka.rounds import Size
@@ -99,10 +100,15 @@ def _run_beside_kafka(names: Sequence[str], arguments: argparse.Namespace) -> bo
         share=QUICK_SHARE if quick else arguments.share,
         backlog_gb=QUICK_BACKLOG_GB if quick else arguments.backlog_gb,
     )
-    comparison = catalogue.comparison(
-        names, rounds=arguments.rounds, size=size, servers=arguments.servers.split(",")
-    )
-    results = comparison.run()
+    with FullPageCache() as page_cache:
+        comparison = catalogue.comparison(
+            names,
+            rounds=arguments.rounds,
+            size=size,
+            servers=arguments.servers.split(","),
+            fill_memory=(lambda: 0) if quick else page_cache.fill,
+        )
+        results = comparison.run()
     print()
     print(table(results))
     for failure in comparison.failures:

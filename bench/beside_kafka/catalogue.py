@@ -1,6 +1,6 @@
 """All families of runs by name, and one comparison of some of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.beside_kafka.rounds import Apart, Comparison, Family, Size
@@ -40,7 +40,12 @@ def about() -> dict[str, str]:
 
 
 def comparison(
-    names: Sequence[str], *, rounds: int, size: Size, servers: Sequence[str]
+    names: Sequence[str],
+    *,
+    rounds: int,
+    size: Size,
+    servers: Sequence[str],
+    fill_memory: Callable[[], int],
 ) -> Comparison:
     """These families, in the catalogue's order."""
     return Comparison(
@@ -49,4 +54,5 @@ def comparison(
         rounds=rounds,
         size=size,
         servers=servers,
+        fill_memory=fill_memory,
     )

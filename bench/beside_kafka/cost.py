@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bench.beside_kafka.process_cost import Meter
+from bench.beside_kafka.process_cost import Meter, wait_for_rest
 
 GB = 1e9
 MB = 1e6
@@ -44,8 +44,10 @@ class Cost:
 
 
 @contextmanager
-def measured(pids: Sequence[int]) -> Iterator[Cost]:
-    """Measure a block; the time is also that of the block."""
+def measured(pids: Sequence[int], *, from_rest: bool = True) -> Iterator[Cost]:
+    """Measure a block; the time is also that of the block. It begins when the broker has nothing else to do, or at once."""
+    if from_rest:
+        wait_for_rest(pids)
     cost = Cost(pids)
     with cost.meter:
         began = time.perf_counter()

@@ -62,7 +62,7 @@ def run(
         with topics.Tail(broker.port, topic) as tail:
             while (before := tail.end_offset()) < records and tool.poll() is None:
                 time.sleep(LOOK_S)
-        with measured(broker.pids) as cost:
+        with measured(broker.pids, from_rest=False) as cost:
             printed, complaints = tool.communicate(timeout=TIMEOUT_S)
     finally:
         tool.kill()

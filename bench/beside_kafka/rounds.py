@@ -82,6 +82,7 @@ class Comparison:
     rounds: int
     size: Size
     servers: Sequence[str] = (KAFKA, HEADRACE, FLOOR)
+    fill_memory: Callable[[], int] = lambda: 0  # before a broker is started, see `page_cache`
     say: Callable[[str], None] = print
     results: Results = field(default_factory=Results)
     failures: list[str] = field(default_factory=list)
@@ -107,11 +108,17 @@ class Comparison:
             if server != FLOOR or family.WITH_FLOOR
         }
         if families:
+            self._fill()
             with _directory() as directory:
                 self._one_life(families, STARTERS[server](Path(directory) / "broker"), notebook)
         for name, apart in self.apart.items() if server != FLOOR else ():
+            self._fill()
             with _directory() as directory, self._told(server, name):
                 apart.measure_life(server, Path(directory), notebook, self.size)
+
+    def _fill(self) -> None:
+        if filled_bytes := self.fill_memory():
+            self._show(f"  memory filled: {filled_bytes / 1e9:.1f} GB of page cache")
 
     def _one_life(self, families: Mapping[str, Family], broker: Node, notebook: Notebook) -> None:
         try:

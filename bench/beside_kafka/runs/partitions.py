@@ -9,7 +9,7 @@ from bench.beside_kafka.servers import Node
 ABOUT = "produce to 1, 100 and 1,000 partitions"
 WITH_FLOOR = False
 
-RECORDS = 200_000
+RECORDS = 400_000
 AT_ONCE = 10_000
 
 

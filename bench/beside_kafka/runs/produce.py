@@ -13,8 +13,8 @@ WITH_FLOOR = True
 TOPIC = "produce"
 AT_ONCE = 10_000
 FIRST = 1_000
-# Records of each size: about one and a half seconds of Kafka.
-RECORDS = {100: 1_000_000, 1024: 200_000, 10_240: 30_000}
+# Records of each size: one to three seconds of Kafka.
+RECORDS = {100: 2_000_000, 1024: 400_000, 10_240: 60_000}
 SIZE_NAMES = {100: "100 B", 1024: "1 KiB", 10_240: "10 KiB"}
 CODECS = ("none", "lz4", "zstd")
 ACKS = ("1", "all")

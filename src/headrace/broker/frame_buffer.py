@@ -57,6 +57,8 @@ class FrameBuffer:
 
     def done(self, frame: Frame) -> None:
         """A frame is no longer needed."""
+        if len(frame) <= _FIRST_BYTES:
+            return  # it has memory of its own
         memory = frame.obj if isinstance(frame, memoryview) else frame
         if isinstance(memory, bytearray):
             self._spares.give_back(memory)

@@ -8,7 +8,7 @@ who asks, and not on the bytes alone, belongs into the key.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -16,7 +16,6 @@ from headrace.broker.apis.produce import INTERNAL_TOPICS, when_committed
 from headrace.broker.clock import Clock
 from headrace.broker.frame_buffer import Frame
 from headrace.broker.traffic import Traffic
-from headrace.errors import MalformedMessage
 from headrace.log.append_result import Refused
 from headrace.records.batch_view import (
     HEADER_BYTES,
@@ -41,11 +40,12 @@ from headrace.wire.produce_response_codec import (
 )
 
 _CORRELATION_AT: Final = 4
-_CORRELATION: Final = Struct(">i")
 _ALIKE_FROM: Final = 8  # after API, version and correlation id
 _END_TAGS: Final = bytes(3)  # of the partition, the topic, the request: none
 _ANSWERED_ACKS: Final = (-1, 1)
 _MOST_KNOWN: Final = 4096
+_MOST_LENGTHS: Final = 1024  # of requests that are otherwise alike
+_FOREVER: Final = 2**63
 _NUMBERS: Final = Struct(">qqq")  # base offset, append time, log start offset
 _LEAST_RUN: Final = 2
 _SOME_NUMBERS: Final = (-2, -3, -4)  # bytes that no topic's name contains
@@ -57,12 +57,28 @@ Taken: TypeAlias = "list[Piece] | asyncio.Future[list[Piece]]"
 class _Known:
     """What a request for one partition meant, and its answer around the numbers."""
 
-    __slots__ = ("acks", "index", "pack", "start", "timeout_ms", "topic", "topic_id", "version")
+    __slots__ = (
+        "_alike",
+        "_answer",
+        "_by_length",
+        "acks",
+        "index",
+        "start",
+        "timeout_ms",
+        "topic",
+        "topic_id",
+        "version",
+    )
 
-    def __init__(self, start: bytes, version: int, topic: str, request: ProduceRequest) -> None:
-        """`start` is what stands before the correlation id."""
+    def __init__(
+        self, start: bytes, alike: bytes, version: int, topic: str, request: ProduceRequest
+    ) -> None:
+        """`start` is what stands before the correlation id, `alike` what stands between it and the records' size."""
         asked = request.topic_data[0]
         self.start = start
+        self._alike = alike
+        # By a request's length, which settles the records' size: what is alike and that size, and where records start.
+        self._by_length: dict[int, tuple[bytes, int]] = {}
         self.version = version
         self.topic = topic
         self.topic_id = asked.topic_id
@@ -72,12 +88,49 @@ class _Known:
         body = encode_produce_response(version, self.results(*_SOME_NUMBERS))
         head, _, tail = body.partition(_NUMBERS.pack(*_SOME_NUMBERS))
         length, head = len(body) + 5, b"\0" + head  # a correlation id, no tags
-        whole = Struct(f">ii{len(head)}sqqq{len(tail)}s").pack
-        self.pack: Callable[[int, int, int, int], bytes] = (
-            lambda correlation_id, base_offset, append_time, log_start: whole(
-                length, correlation_id, head, base_offset, append_time, log_start, tail
-            )
+        whole = Struct(f">i4s{len(head)}sqqq{len(tail)}s").pack
+        self._answer = whole, length, head, tail
+
+    def batch_in(self, frame: Frame) -> memoryview | None:
+        """The records of another request, if it is like this one."""
+        found = self._by_length.get(len(frame)) or self._with_length(len(frame))
+        if found is None:
+            return None
+        expected, position = found
+        if isinstance(frame, bytearray):
+            if not (
+                frame.startswith(expected, _ALIKE_FROM)
+                and frame.startswith(self.start)
+                and frame.endswith(_END_TAGS)
+            ):
+                return None
+            return memoryview(frame)[position : -len(_END_TAGS)]
+        is_alike = (
+            frame[_ALIKE_FROM:position] == expected
+            and frame[:_CORRELATION_AT] == self.start
+            and frame[-len(_END_TAGS) :] == _END_TAGS
         )
+        return frame[position : -len(_END_TAGS)] if is_alike else None
+
+    def _with_length(self, length: int) -> tuple[bytes, int] | None:
+        """What a request of this length starts with, behind its correlation id; None if it has no room for a batch."""
+        end = _ALIKE_FROM + len(self._alike)
+        for width in range(1, 6):
+            position = end + width
+            records_bytes = length - len(_END_TAGS) - position
+            size = unsigned_varint(max(0, records_bytes) + 1)
+            if len(size) == width and records_bytes >= HEADER_BYTES:
+                if len(self._by_length) >= _MOST_LENGTHS:
+                    self._by_length.clear()
+                found = self._by_length[length] = self._alike + size, position
+                return found
+        return None
+
+    def answer_to(self, frame: Frame, base_offset: int, append_time: int, log_start: int) -> bytes:
+        """The answer to one that went well, as a whole frame."""
+        whole, length, head, tail = self._answer
+        correlation_id = frame[_CORRELATION_AT:_ALIKE_FROM]
+        return whole(length, correlation_id, head, base_offset, append_time, log_start, tail)
 
     def results(
         self, base_offset: int, append_time: int, log_start: int
@@ -122,15 +175,15 @@ class ProduceRepeats:
         if end and (known is None or known.start != start):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[alike] = _Known(start, version, name, request)
+            self._known[alike] = _Known(start, alike, version, name, request)
         return end
 
     def append(self, frame: Frame, end: int) -> "Taken | None":
         """Do what the request asks for, if it is known. None, and nothing was done, for the long way."""
         known = self._known.get(bytes(frame[_ALIKE_FROM:end]))
-        if known is None or bytes(frame[:_CORRELATION_AT]) != known.start:
+        if known is None:
             return None
-        records = _records_of(frame, end)
+        records = known.batch_in(frame)
         partition = self._partition_of(known)
         if records is None or partition is None:
             return None
@@ -150,23 +203,21 @@ class ProduceRepeats:
         if not is_duplicate:
             counters.bytes_in += len(records)
             counters.messages_in += last_offset - base_offset + 1
-        return _answer(known, partition, frame, (base_offset, last_offset, append_time))
+        if known.acks == -1 and partition.high_watermark <= last_offset:
+            return _later(known, partition, base_offset, last_offset, append_time)
+        log_start = partition.log.log_start_offset
+        return [known.answer_to(frame, base_offset, append_time, log_start)]
 
     def append_run(self, frames: Sequence[Frame], end: int) -> Sequence[Taken]:
         """The same for as many of the first requests as are alike. None of them, if they have to go one by one."""
-        alike = bytes(frames[0][_ALIKE_FROM:end])
-        known = self._known.get(alike)
+        known = self._known.get(bytes(frames[0][_ALIKE_FROM:end]))
         partition = None if known is None else self._partition_of(known)
         if known is None or partition is None:
             return ()
         batches: list[memoryview] = []
         headers: list[BatchHeader] = []
         for frame in frames:
-            is_alike = (
-                bytes(frame[_ALIKE_FROM:end]) == alike
-                and bytes(frame[:_CORRELATION_AT]) == known.start
-            )
-            records = _records_of(frame, end) if is_alike else None
+            records = known.batch_in(frame)
             if records is None:
                 break
             batches.append(records)
@@ -179,12 +230,16 @@ class ProduceRepeats:
         counters = self._traffic.of(known.topic)
         counters.produce_requests += len(batches)
         counters.bytes_in += sum(map(len, batches))
+        log_start, next_offset = partition.log.log_start_offset, base_offset
+        is_committed_at = _FOREVER if known.acks != -1 else partition.high_watermark
         taken: list[Taken] = []
-        next_offset = base_offset
         for frame, header in zip(frames, headers, strict=False):
-            last_offset = next_offset + header.last_offset_delta
-            taken.append(_answer(known, partition, frame, (next_offset, last_offset, NO_TIMESTAMP)))
-            next_offset = last_offset + 1
+            offset, next_offset = next_offset, next_offset + header.last_offset_delta + 1
+            taken.append(
+                [known.answer_to(frame, offset, NO_TIMESTAMP, log_start)]
+                if next_offset <= is_committed_at
+                else _later(known, partition, offset, next_offset - 1, NO_TIMESTAMP)
+            )
         counters.messages_in += next_offset - base_offset
         return taken
 
@@ -199,32 +254,13 @@ class ProduceRepeats:
         return partition
 
 
-def _answer(
-    known: _Known, partition: Partition, frame: Frame, place: tuple[int, int, int]
-) -> Taken:
-    """For a batch that stands in the log at `place`: base offset, last offset, append time."""
-    base_offset, last_offset, append_time = place
-    log_start = partition.log.log_start_offset
-    if known.acks == -1 and partition.high_watermark <= last_offset:
-        results = known.results(base_offset, append_time, log_start)
-        waiting = [(partition, last_offset + 1, results[0].partitions[0])]
-        return when_committed(waiting, known.timeout_ms, known.version, results)
-    correlation_id = _CORRELATION.unpack_from(frame, _CORRELATION_AT)[0]
-    return [known.pack(correlation_id, base_offset, append_time, log_start)]
-
-
-def _records_of(frame: Frame, end: int) -> memoryview | None:
-    """What stands behind what is alike, if it is records and nothing follows them."""
-    if len(frame) < end + HEADER_BYTES:
-        return None
-    try:
-        size, position = read_unsigned_varint(frame, end)
-    except MalformedMessage:
-        return None
-    stop = position + size - 1
-    if size <= HEADER_BYTES or bytes(frame[stop:]) != _END_TAGS:
-        return None
-    return memoryview(frame)[position:stop]
+def _later(
+    known: _Known, partition: Partition, base_offset: int, last_offset: int, append_time: int
+) -> "asyncio.Future[list[Piece]]":
+    """The answer for a batch that stands in the log and is not committed yet."""
+    results = known.results(base_offset, append_time, partition.log.log_start_offset)
+    waiting = [(partition, last_offset + 1, results[0].partitions[0])]
+    return when_committed(waiting, known.timeout_ms, known.version, results)
 
 
 def _end_of_alike(frame: Frame, records: Buffer) -> int:

@@ -11,7 +11,6 @@ from headrace.log.append_check import is_plain
 from headrace.log.partition_log import PartitionLog
 from headrace.log.producer_state import ProducerState
 from headrace.records.batch_view import (
-    LOG_OVERHEAD,
     NO_TIMESTAMP,
     BatchHeader,
     sequence_after,
@@ -45,7 +44,7 @@ def append_run(
     for header in headers:
         stamped.append(stamped_header(header, offset, leader_epoch))
         offset += header.last_offset_delta + 1
-    if not _fit(stamped, log, now_ms):
+    if not _fit(stamped, sum(map(len, batches)), log, now_ms):
         return None
     for batch, header in zip(batches, stamped, strict=True):
         stamp(batch, 0, header.base_offset, leader_epoch)
@@ -75,14 +74,12 @@ def _are_in_sequence(headers: Sequence[BatchHeader], producers: ProducerState) -
     return True
 
 
-def _fit(stamped: Sequence[BatchHeader], log: PartitionLog, now_ms: int) -> bool:
+def _fit(stamped: Sequence[BatchHeader], size: int, log: PartitionLog, now_ms: int) -> bool:
     """Whether no batch of the run belongs into a new segment."""
     segment = log.segments.active
     timestamps = [header.max_timestamp for header in stamped]
     if segment.size == 0 or min(timestamps) <= NO_TIMESTAMP:
         return False  # these follow rules of their own
-    whole = stamped[-1]._replace(
-        length=sum(header.length + LOG_OVERHEAD for header in stamped) - LOG_OVERHEAD,
-        max_timestamp=max(timestamps),
+    return not segment.should_roll(
+        stamped[-1].last_offset, size, max(timestamps), now_ms, batches=len(stamped)
     )
-    return not segment.should_roll(whole, now_ms, batches=len(stamped))

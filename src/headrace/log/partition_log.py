@@ -141,7 +141,7 @@ class PartitionLog:
         if header.leader_epoch != self.leader_epochs.latest:
             self.assign_epoch(header.leader_epoch, header.base_offset)
         segment = self.segments.active
-        if segment.should_roll(header, now_ms):
+        if segment.should_roll(header.last_offset, len(batch), header.max_timestamp, now_ms):
             segment = self.roll(now_ms, header.base_offset)
         segment.append(batch, header)
         self.log_end_offset = header.next_offset

@@ -5,6 +5,7 @@ Files are opened on first use, so that a log of thousands of sealed segments ope
 """
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from headrace.errors import CorruptBatch
@@ -32,6 +33,7 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDE
 
 _SCAN_BYTES: Final = 64 * 1024
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_max_timestamp_of: Final = attrgetter("max_timestamp")
 
 
 class FoundBatch(NamedTuple):
@@ -151,6 +153,15 @@ class Segment:
         """Write stamped batches, all or none."""
         position = self.log.size
         self.log.append_all(batches)
+        bytes_since_index = self._bytes_since_index + self.log.size - position
+        if (
+            bytes_since_index <= self.config.index_interval_bytes
+            and self._first_timestamp is not None
+        ):
+            # No entry is due: all that is left to note is the largest timestamp, where it was reached first.
+            self.note_appended(position, max(headers, key=_max_timestamp_of))
+            self._bytes_since_index = bytes_since_index
+            return
         for header in headers:
             self.note_appended(position, header)
             position += header.length + LOG_OVERHEAD
@@ -170,15 +181,16 @@ class Segment:
             self._free_entries = None
         self._bytes_since_index += header.length + LOG_OVERHEAD
 
-    def should_roll(self, batch: BatchHeader, now_ms: int, *, batches: int = 1) -> bool:
-        """Whether `batch`, or a run of `batches` of which it has the last offset, belongs into a new segment."""
-        size = self.log.size
-        if batch.base_offset + batch.last_offset_delta - self.base_offset > _MAX_RELATIVE_OFFSET:
+    def should_roll(
+        self, last_offset: int, size: int, max_timestamp: int, now_ms: int, *, batches: int = 1
+    ) -> bool:
+        """Whether a batch, or a run of `batches`, with this last offset and so many bytes belongs into a new segment."""
+        if last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
             return True
-        config = self.config
-        return size > 0 and (
-            size > config.segment_bytes - batch.length - LOG_OVERHEAD
-            or self._waited_ms(now_ms, batch.max_timestamp) > config.max_segment_ms
+        config, present = self.config, self.log.size
+        return present > 0 and (
+            present > config.segment_bytes - size
+            or self._waited_ms(now_ms, max_timestamp) > config.max_segment_ms
             or self._has_full_index(batches)
         )
 

@@ -1,6 +1,7 @@
 """What the harness reads from /proc and from Kafka's tool, and the data that it sends."""
 
 import os
+import time
 
 import pytest
 import zstandard
@@ -8,9 +9,8 @@ import zstandard
 from bench.beside_kafka.librdkafka import ClientFailed, Messages, Producer
 from bench.beside_kafka.payloads import payloads
 from bench.beside_kafka.perf_test import summary_of
-from bench.beside_kafka.process_cost import Meter, cpu_seconds_in, memory_in
+from bench.beside_kafka.process_cost import Meter, cpu_seconds, memory_in
 
-STAT = "17 (a (strange) name) S " + " ".join(str(number) for number in range(4, 53))
 STATUS = """Name:\tpython
 VmHWM:\t  300 kB
 VmRSS:\t  200 kB
@@ -21,11 +21,12 @@ Threads:\t1
 """
 
 
-def test_cpu_time_is_that_of_user_and_system_whatever_the_name() -> None:
-    assert cpu_seconds_in(STAT) == (14 + 15) / os.sysconf("SC_CLK_TCK")
+def test_cpu_time_is_that_of_the_whole_process() -> None:
+    before = time.process_time()
+    assert before <= cpu_seconds(os.getpid()) <= time.process_time()
 
 
-def testmemory_in_its_own_is_told_from_mapped_files() -> None:
+def test_memory_in_its_own_is_told_from_mapped_files() -> None:
     found = memory_in(STATUS)
     assert found.anonymous_bytes == 110 * 1024
     assert found.resident_bytes == 200 * 1024

@@ -12,6 +12,7 @@ class Written:
     ABOUT: str = "order"
     fails_on: str = ""
     asked: list[str] = field(default_factory=list)
+    filled: list[int] = field(default_factory=list)
 
     def measure_life(self, server: str, directory: Path, notebook: Notebook, size: Size) -> None:
         assert directory.is_dir()
@@ -28,6 +29,7 @@ def compare(runs: Written, said: list[str], rounds: int) -> Comparison:
         rounds=rounds,
         size=Size(),
         servers=("kafka", "headrace", "floor"),
+        fill_memory=lambda: runs.filled.append(len(runs.asked)) or 5_000_000_000,
         say=said.append,
     )
     comparison.run()
@@ -43,6 +45,8 @@ def test_servers_take_turns_and_the_first_changes() -> None:
         "headrace": [2.0, 3.0, 6.0],
     }
     assert sum("round" in line for line in said) == 9
+    assert runs.filled == [0, 1, 2, 3, 4, 5]  # before each
+    assert sum("memory filled: 5.0 GB" in line for line in said) == 6
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on() -> None:
@@ -55,7 +59,9 @@ def test_a_run_that_fails_is_told_and_the_others_go_on() -> None:
 
 
 def test_a_comparison_holds_what_was_named() -> None:
-    chosen = catalogue.comparison(["produce", "life"], rounds=1, size=Size(), servers=("kafka",))
+    chosen = catalogue.comparison(
+        ["produce", "life"], rounds=1, size=Size(), servers=("kafka",), fill_memory=lambda: 0
+    )
     assert list(chosen.families) == ["produce"]
     assert list(chosen.apart) == ["life"]
     assert set(catalogue.about()) == {*catalogue.FAMILIES, *catalogue.APART}

@@ -4,7 +4,7 @@ from headrace.errors import CorruptBatch
 from headrace.log.log_config import LogConfig
 from headrace.log.segment import Segment, SegmentSizes, offset_name
 from headrace.log.time_index import TimestampOffset
-from headrace.records.batch_view import read_header, stamp
+from headrace.records.batch_view import BatchHeader, read_header, stamp
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.log_samples import NOW_MS, make_batch
 
@@ -37,6 +37,10 @@ def fill(segment: Segment, batches: int = 6) -> int:
     for number in range(batches):
         size = put(segment, BASE + 2 * number, timestamp=NOW_MS + 10 * number)
     return size
+
+
+def rolls(segment: Segment, header: BatchHeader, now_ms: int) -> bool:
+    return segment.should_roll(header.last_offset, header.size, header.max_timestamp, now_ms)
 
 
 def test_names_and_files(disk: MemoryDisk, segment: Segment) -> None:
@@ -101,7 +105,7 @@ def test_rolling(segment: Segment) -> None:
     def should_roll(offset: int = BASE, timestamp: int = NOW_MS, now_ms: int = NOW_MS) -> bool:
         batch = make_batch(timestamp=timestamp)
         stamp(batch, 0, offset, 0)
-        return segment.should_roll(read_header(batch), now_ms)
+        return rolls(segment, read_header(batch), now_ms)
 
     assert not should_roll(timestamp=NOW_MS + 10**9), "an empty segment takes anything"
     assert should_roll(offset=BASE + 2**31), "but a relative offset must fit 32 bits"
@@ -124,10 +128,10 @@ def test_rolling_when_an_index_is_full(disk: MemoryDisk) -> None:
     segment = Segment.create(disk, PATH, BASE, config, now_ms=NOW_MS)
     header = read_header(make_batch())
     put(segment, BASE)
-    assert not segment.should_roll(header, NOW_MS)
+    assert not rolls(segment, header, NOW_MS)
     put(segment, BASE + 2, timestamp=NOW_MS + 1)
     assert segment.time_index.free_entries <= 0
-    assert segment.should_roll(header, NOW_MS)
+    assert rolls(segment, header, NOW_MS)
 
 
 def test_rolling_by_time_after_a_restart_reads_the_first_batch(
@@ -137,7 +141,7 @@ def test_rolling_by_time_after_a_restart_reads_the_first_batch(
     sizes = SegmentSizes(segment.size, 0, 0)
     again = Segment(disk, PATH, BASE, CONFIG, sizes=sizes, created_ms=NOW_MS + 10**6)
     assert again.first_timestamp == NOW_MS
-    assert again.should_roll(read_header(make_batch(timestamp=NOW_MS + 1001)), NOW_MS)
+    assert rolls(again, read_header(make_batch(timestamp=NOW_MS + 1001)), NOW_MS)
 
 
 def test_the_largest_timestamp_is_that_of_the_first_batch_that_reached_it(
