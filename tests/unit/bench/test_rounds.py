@@ -14,6 +14,10 @@ class Written:
     asked: list[str] = field(default_factory=list)
     filled: list[int] = field(default_factory=list)
 
+    def fill_memory(self) -> int:
+        self.filled.append(len(self.asked))
+        return 5_000_000_000
+
     def measure_life(self, server: str, directory: Path, notebook: Notebook, size: Size) -> None:
         assert directory.is_dir()
         self.asked.append(server)
@@ -29,7 +33,7 @@ def compare(runs: Written, said: list[str], rounds: int) -> Comparison:
         rounds=rounds,
         size=Size(),
         servers=("kafka", "headrace", "floor"),
-        fill_memory=lambda: runs.filled.append(len(runs.asked)) or 5_000_000_000,
+        fill_memory=runs.fill_memory,
         say=said.append,
     )
     comparison.run()
