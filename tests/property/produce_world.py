@@ -9,6 +9,7 @@ from headrace.broker.apis import produce
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.connection import Answer, Connection
 from headrace.broker.dispatch import BoundApi, Dispatcher
+from headrace.broker.frame_buffer import Frame
 from headrace.broker.produce_repeats import ProduceRepeats
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.broker.traffic import Traffic
@@ -142,9 +143,7 @@ class World:
         partition.become_leader(1, State(replicas, replicas), now_ms=NOW_MS)
         self.partitions.add(partition)
 
-    def ask(
-        self, connection: Connection, frame: bytearray
-    ) -> "bytes | str | asyncio.Future[bytes]":
+    def ask(self, connection: Connection, frame: Frame) -> "bytes | str | asyncio.Future[bytes]":
         """The answer, "closed", "silent", or the answer to come."""
         try:
             answer = self.dispatch(connection, frame)

@@ -129,7 +129,7 @@ class _Known:
     def answer_to(self, frame: Frame, base_offset: int, append_time: int, log_start: int) -> bytes:
         """The answer to one that went well, as a whole frame."""
         whole, length, head, tail = self._answer
-        correlation_id = frame[_CORRELATION_AT:_ALIKE_FROM]
+        correlation_id = bytes(frame[_CORRELATION_AT:_ALIKE_FROM])
         return whole(length, correlation_id, head, base_offset, append_time, log_start, tail)
 
     def results(
