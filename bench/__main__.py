@@ -13,16 +13,17 @@ import pkgutil
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import bench
 import headrace
 from bench.beside_kafka import catalogue
 from bench.beside_kafka.machine import commands, machine
-from bench.beside_kafka.page_cache import FullPageCache
 from bench.beside_kafka.picture import picture
 from bench.beside_kafka.results import Results
 from bench.beside_kafka.rounds import Size
+from bench.beside_kafka.steady_memory import SteadyMemory
 from bench.beside_kafka.table import as_json, table, verdicts
 from bench.report import Report
 
@@ -100,14 +101,10 @@ def _run_beside_kafka(names: Sequence[str], arguments: argparse.Namespace) -> bo
         share=QUICK_SHARE if quick else arguments.share,
         backlog_gb=QUICK_BACKLOG_GB if quick else arguments.backlog_gb,
     )
-    with FullPageCache() as page_cache:
-        comparison = catalogue.comparison(
-            names,
-            rounds=arguments.rounds,
-            size=size,
-            servers=arguments.servers.split(","),
-            fill_memory=(lambda: 0) if quick else page_cache.fill,
-        )
+    comparison = catalogue.comparison(
+        names, rounds=arguments.rounds, size=size, servers=arguments.servers.split(",")
+    )
+    with nullcontext() if quick else SteadyMemory():
         results = comparison.run()
     print()
     print(table(results))

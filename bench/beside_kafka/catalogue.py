@@ -1,6 +1,6 @@
 """All families of runs by name, and one comparison of some of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.beside_kafka.rounds import Apart, Comparison, Family, Size
@@ -40,12 +40,7 @@ def about() -> dict[str, str]:
 
 
 def comparison(
-    names: Sequence[str],
-    *,
-    rounds: int,
-    size: Size,
-    servers: Sequence[str],
-    fill_memory: Callable[[], int],
+    names: Sequence[str], *, rounds: int, size: Size, servers: Sequence[str]
 ) -> Comparison:
     """These families, in the catalogue's order."""
     return Comparison(
@@ -54,5 +49,4 @@ def comparison(
         rounds=rounds,
         size=size,
         servers=servers,
-        fill_memory=fill_memory,
     )

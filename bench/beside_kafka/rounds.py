@@ -1,19 +1,21 @@
-"""The order of a comparison: rounds, in each one server after the other, each started fresh, warmed up and measured.
+"""The order of a comparison: rounds, in each of which every server is started fresh, warmed up and measured.
 
-The server that goes first changes from round to round, and never do two run at once. A family of runs says what it
-measures; this module says when. Families of a single broker share one life of it in a round; the others bring their own
-processes.
+A machine that is shared is fast in one minute and slow in the next, so what is compared is measured close together: all
+servers are there in a round, and each run is made with one after the other while the rest stand idle. Who goes
+first changes from run to run and from round to round. A family of runs says what it measures; this module says when. Families of
+a single broker share one life of it in a round; the others bring their own processes, one server's at a time.
 """
 
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from bench.beside_kafka import servers
+from bench.beside_kafka.process_cost import wait_for_rest
 from bench.beside_kafka.results import Results
 from bench.beside_kafka.servers import FLOOR, HEADRACE, KAFKA, Node
 from bench.beside_kafka.warm_up import warm_up
@@ -24,6 +26,7 @@ STARTERS: Mapping[str, Callable[[Path], Node]] = {
     FLOOR: servers.floor,
 }
 WARM_UP_SLICE_S = 1.0
+_NO_MORE = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +58,12 @@ class Notebook:
 
 
 class Family(Protocol):
-    """Runs against one broker that is already warm. Implemented by the modules of `runs`."""
+    """Runs against one broker that is already warm; yields after each. Implemented by the modules of `runs`."""
 
     ABOUT: str
     WITH_FLOOR: bool
 
-    def measure(self, broker: Node, notebook: Notebook, size: Size) -> None: ...
+    def measure(self, broker: Node, notebook: Notebook, size: Size) -> Iterator[None]: ...
 
 
 class Apart(Protocol):
@@ -82,7 +85,6 @@ class Comparison:
     rounds: int
     size: Size
     servers: Sequence[str] = (KAFKA, HEADRACE, FLOOR)
-    fill_memory: Callable[[], int] = lambda: 0  # before a broker is started, see `page_cache`
     say: Callable[[str], None] = print
     results: Results = field(default_factory=Results)
     failures: list[str] = field(default_factory=list)
@@ -90,48 +92,64 @@ class Comparison:
 
     def run(self) -> Results:
         for number in range(self.rounds):
-            order = self.servers if number % 2 == 0 else tuple(reversed(self.servers))
-            for server in order:
-                self._show(f"round {number + 1} of {self.rounds}: {server}")
-                self._round(server)
+            self._show(f"round {number + 1} of {self.rounds}")
+            order = list(self.servers if number % 2 == 0 else reversed(self.servers))
+            if self.families:
+                self._together(order)
+            for name, apart in self.apart.items():
+                for server in order:
+                    if server != FLOOR:
+                        self._apart(server, name, apart)
         return self.results
 
     def _show(self, text: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         self.say(f"[{minutes:02}:{seconds:02}] {text}")
 
-    def _round(self, server: str) -> None:
-        notebook = Notebook(self.results, server, self._show)
-        families = {
-            name: family
-            for name, family in self.families.items()
-            if server != FLOOR or family.WITH_FLOOR
+    def _together(self, order: Sequence[str]) -> None:
+        """One life of each server, all of them at the same time."""
+        with ExitStack() as lives:
+            brokers = []
+            for server in order:
+                directory = lives.enter_context(_directory())
+                broker = STARTERS[server](Path(directory) / "broker")
+                lives.callback(broker.discard)
+                with self._told(server, "start and warm-up"):
+                    broker.start()
+                    if server != FLOOR:
+                        warm_up(broker, self.size.seconds(WARM_UP_SLICE_S))
+                    brokers.append(broker)
+            for name, family in self.families.items():
+                self._family(name, family, brokers)
+
+    def _family(self, name: str, family: Family, brokers: Sequence[Node]) -> None:
+        """Each of its runs with one broker after the other."""
+        going = {
+            broker: family.measure(
+                broker, Notebook(self.results, broker.name, self._show), self.size
+            )
+            for broker in brokers
+            if broker.is_running and (broker.name != FLOOR or family.WITH_FLOOR)
         }
-        if families:
-            self._fill()
-            with _directory() as directory:
-                self._one_life(families, STARTERS[server](Path(directory) / "broker"), notebook)
-        for name, apart in self.apart.items() if server != FLOOR else ():
-            self._fill()
-            with _directory() as directory, self._told(server, name):
-                apart.measure_life(server, Path(directory), notebook, self.size)
+        turn = list(going)
+        while going:
+            for broker in turn:
+                wait_for_rest([pid for each in going if each.is_running for pid in each.pids])
+                if broker in going and not self._goes_on(broker, name, going[broker]):
+                    del going[broker]
+            turn.reverse()
 
-    def _fill(self) -> None:
-        if filled_bytes := self.fill_memory():
-            self._show(f"  memory filled: {filled_bytes / 1e9:.1f} GB of page cache")
+    def _goes_on(self, broker: Node, name: str, runs: Iterator[None]) -> bool:
+        """The next run, if there is one."""
+        is_over = True
+        with self._told(broker.name, name):
+            is_over = next(runs, _NO_MORE) is _NO_MORE
+        return not is_over
 
-    def _one_life(self, families: Mapping[str, Family], broker: Node, notebook: Notebook) -> None:
-        try:
-            with self._told(broker.name, "start and warm-up"):
-                broker.start()
-                if broker.name != FLOOR:
-                    warm_up(broker, self.size.seconds(WARM_UP_SLICE_S))
-            for name, family in families.items():
-                if broker.is_running:
-                    with self._told(broker.name, name):
-                        family.measure(broker, notebook, self.size)
-        finally:
-            broker.discard()
+    def _apart(self, server: str, name: str, apart: Apart) -> None:
+        notebook = Notebook(self.results, server, self._show)
+        with _directory() as directory, self._told(server, name):
+            apart.measure_life(server, Path(directory), notebook, self.size)
 
     @contextmanager
     def _told(self, server: str, name: str) -> Iterator[None]:

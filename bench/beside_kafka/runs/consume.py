@@ -4,7 +4,7 @@ The consumer reads batches and looks at their headers only (`raw_consumer`); `li
 become Python objects, so that the client is what it waits for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bench.beside_kafka import topics
@@ -29,22 +29,25 @@ TIMES = 3  # once takes half a second
 LIBRDKAFKA_RECORDS = 400_000
 
 
-def measure(broker: Node, notebook: Notebook, size: Size) -> None:
+def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     batches = size.count(BATCHES_A_PARTITION)
     records = batches * RECORDS_A_BATCH
     with measured(broker.pids) as cost:
         fill(broker, TOPIC, batches=batches, partitions=PARTITIONS)
     sent = records * PARTITIONS
     notebook.note("fill 1 KiB, ready frames", cost.of_bytes(sent * RECORD_BYTES, sent))
+    yield
     everything = list(range(PARTITIONS))
     _read(broker, TOPIC, [everything], records)
     with measured(broker.pids) as cost:
         total = sum(_read(broker, TOPIC, [everything], sent) for _ in range(TIMES))
     notebook.note("consume 1 consumer", cost.of_bytes(total * RECORD_BYTES, total))
+    yield
     with measured(broker.pids) as cost:
         shares = [[partition] for partition in everything]
         total = sum(_read(broker, TOPIC, shares, records) for _ in range(TIMES))
     notebook.note("consume 3 consumers", cost.of_bytes(total * RECORD_BYTES, total))
+    yield
     if broker.name != FLOOR:
         librdkafka(broker, notebook, min(records, size.count(LIBRDKAFKA_RECORDS)))
     topics.delete(broker.port, TOPIC)

@@ -8,6 +8,7 @@ first, Kafka, passes through in a run of the family `together`; it is noted with
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 from bench.beside_kafka import topics
 from bench.beside_kafka.cost import measured
@@ -36,7 +37,7 @@ _DUE = re.compile(re.escape(_MARK) + b"(.{8})", re.DOTALL)
 _SETTINGS = {"linger.ms": "0", "socket.nagle.disable": "true"}
 
 
-def measure(broker: Node, notebook: Notebook, size: Size) -> None:
+def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     rate = maximum(notebook.results)
     if rate is None:
         records = size.count(CALIBRATION_RECORDS)
@@ -46,6 +47,7 @@ def measure(broker: Node, notebook: Notebook, size: Size) -> None:
         with measured(broker.pids) as cost:
             latencies = end_to_end(broker, rate * share / 100, size.seconds(SECONDS))
         notebook.note(f"latency {share} %", {**figures_of(latencies), **cost.memory()})
+        yield
 
 
 def maximum(results: Results) -> float | None:

@@ -1,11 +1,13 @@
 """Produce with Kafka's own producer and its tool: three sizes with acks all, and 1 KiB with acks 1 and with each codec."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.beside_kafka import topics
 from bench.beside_kafka.cost import CPU_PER_GB, GB, MB
 from bench.beside_kafka.payloads import write_lines
 from bench.beside_kafka.perf_test import run
+from bench.beside_kafka.process_cost import wait_for_rest
 from bench.beside_kafka.rounds import Notebook, Size
 from bench.beside_kafka.runs.produce import SIZE_NAMES
 from bench.beside_kafka.servers import FLOOR, Node
@@ -14,7 +16,7 @@ ABOUT = "Kafka's producer-perf-test: 100 B, 1 KiB, 10 KiB; acks 1 and all; none,
 WITH_FLOOR = True
 
 TOPIC = "perf-test"
-RECORDS = {100: 1_000_000, 1024: 200_000, 10_240: 25_000}
+RECORDS = {100: 600_000, 1024: 120_000, 10_240: 15_000}
 CASES = (
     (100, "none", "all"),
     (1024, "none", "1"),
@@ -25,7 +27,7 @@ CASES = (
 )
 
 
-def measure(broker: Node, notebook: Notebook, size: Size) -> None:
+def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     for record_bytes, codec, acks in CASES:
         if broker.name == FLOOR and (codec, acks) != ("none", "all"):
             continue  # to the floor they are all the same
@@ -35,6 +37,7 @@ def measure(broker: Node, notebook: Notebook, size: Size) -> None:
             broker, lines, record_bytes, size, {"compression.type": codec, "acks": acks}
         )
         notebook.note(f"produce perf-test {SIZE_NAMES[record_bytes]} {codec} acks={acks}", figures)
+        yield
 
 
 def _produce(
@@ -42,6 +45,7 @@ def _produce(
 ) -> dict[str, float]:
     topics.create(broker.port, TOPIC)
     records = size.count(RECORDS[record_bytes])
+    wait_for_rest(broker.pids)
     steady = run(broker, TOPIC, lines, records=records, settings=settings)
     topics.insist_on(broker.port, TOPIC, 2 * records)
     topics.delete(broker.port, TOPIC)

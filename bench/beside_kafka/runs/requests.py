@@ -4,6 +4,8 @@ Ready frames over plain sockets, so that the client costs the same whoever answe
 same with a real client that is told to put one record into each request.
 """
 
+from collections.abc import Iterator
+
 from bench.beside_kafka import topics
 from bench.beside_kafka.cost import measured
 from bench.beside_kafka.librdkafka import Messages, Producer
@@ -24,7 +26,7 @@ SECONDS = 2.0
 LIBRDKAFKA_RECORDS = 30_000
 
 
-def measure(broker: Node, notebook: Notebook, size: Size) -> None:
+def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     topics.create(broker.port, TOPIC)
     seconds = size.seconds(SECONDS)
     frame = produce_frame(TOPIC, list(payloads(RECORD_BYTES)[:1]))
@@ -35,9 +37,12 @@ def measure(broker: Node, notebook: Notebook, size: Size) -> None:
         cost.seconds = done.seconds  # without dialling
         plural = "s" if connections > 1 else ""
         notebook.note(f"requests {connections} connection{plural}", cost.of_requests(done.requests))
+        yield
     librdkafka(broker, notebook, size)
+    yield
     for acks, name in ((1, "1"), (-1, "all")):
         synchronous(broker, notebook, acks, name, seconds)
+        yield
     topics.delete(broker.port, TOPIC)
 
 

@@ -1,5 +1,7 @@
 """Produce and consume at the same time: librdkafka writes 1 KiB records as fast as they are taken, a consumer follows."""
 
+from collections.abc import Iterator
+
 from bench.beside_kafka import topics
 from bench.beside_kafka.cost import Cost, measured
 from bench.beside_kafka.librdkafka import Messages, Producer
@@ -19,10 +21,11 @@ AT_ONCE = 5_000
 FIRST = 1_000
 
 
-def measure(broker: Node, notebook: Notebook, size: Size) -> None:
+def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     records = size.count(RECORDS)
     cost = pass_through(broker, records)
     notebook.note("together 1 KiB", cost.of_bytes(records * RECORD_BYTES, records))
+    yield
 
 
 def pass_through(broker: Node, records: int) -> Cost:
