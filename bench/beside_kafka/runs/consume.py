@@ -87,9 +87,14 @@ def _read(broker: Node, topic: str, shares: Sequence[Sequence[int]], records: in
 def librdkafka(broker: Node, notebook: Notebook, records: int) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "bench", "enable.auto.commit": False}
-    )
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": "bench",
+        "enable.auto.commit": False,
+        # When its queue is full, librdkafka asks for nothing for a second, as long as all of this takes.
+        "fetch.queue.backoff.ms": 1,
+    }
+    consumer = Consumer(settings)
     partitions = [TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)]
     seen = 0
     with measured(broker.pids) as cost:
