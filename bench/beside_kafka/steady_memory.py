@@ -11,7 +11,6 @@ import ctypes
 import fcntl
 import mmap
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +19,6 @@ from typing import Self
 BLOCK_BYTES = 2 * 1024 * 1024
 LEFT_BYTES = 1536 * 1024 * 1024  # for whoever needs memory meanwhile
 MOST_BYTES = 64 * 1024**3
-PROBE_BYTES = 256 * 1024 * 1024
-CHEAP_S_PER_GB = 0.6  # memory that is there costs less
 _MADV_POPULATE_WRITE = 23
 _PIPE_BYTES = 1024 * 1024
 
@@ -33,15 +30,16 @@ class _Piece(ctypes.Structure):
 
 
 class SteadyMemory:
-    """Holds some pages from entry to exit, where that makes a difference."""
+    """Holds some pages from entry to exit.
+
+    On every machine: whether it makes a difference cannot be seen from a sample, which may be memory that was just in use.
+    """
 
     def __init__(self, say: Callable[[str], None] = print) -> None:
         self._say = say
         self._pipes: list[int] = []
 
     def __enter__(self) -> Self:
-        if seconds_to_touch(PROBE_BYTES) / (PROBE_BYTES / 1e9) < CHEAP_S_PER_GB:
-            return self
         count = min(available_memory_bytes() - LEFT_BYTES, MOST_BYTES) // BLOCK_BYTES * BLOCK_BYTES
         if count > 0:
             self._say(f"touching {count / 1e9:.0f} GB of memory, so that all of it costs the same")
@@ -90,13 +88,6 @@ def _touched(count: int) -> mmap.mmap:
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     memory.madvise(_MADV_POPULATE_WRITE)
     return memory
-
-
-def seconds_to_touch(count: int) -> float:
-    """How long it takes to get that much memory."""
-    began = time.perf_counter()
-    with _touched(count):
-        return time.perf_counter() - began
 
 
 def available_memory_bytes() -> int:
