@@ -23,7 +23,7 @@ from bench.beside_kafka.machine import commands, machine
 from bench.beside_kafka.picture import picture
 from bench.beside_kafka.results import Results
 from bench.beside_kafka.rounds import Size
-from bench.beside_kafka.steady_memory import SteadyMemory
+from bench.beside_kafka.steady_memory import steady_memory
 from bench.beside_kafka.table import as_json, table, verdicts
 from bench.report import Report
 
@@ -104,7 +104,7 @@ def _run_beside_kafka(names: Sequence[str], arguments: argparse.Namespace) -> bo
     comparison = catalogue.comparison(
         names, rounds=arguments.rounds, size=size, servers=arguments.servers.split(",")
     )
-    with nullcontext() if quick else SteadyMemory():
+    with nullcontext() if quick else steady_memory():
         results = comparison.run()
     print()
     print(table(results))

@@ -19,9 +19,8 @@ RESTING_SHARE = 0.1  # of a core
 REST_AT_MOST_S = 10.0
 KIB = 1024
 MIB = 1024 * 1024
-_CPUCLOCK_SCHED = (
-    2  # Linux: a process's clock is its inverted id with the kind of clock in the last three bits
-)
+# Linux: a process's clock is its inverted id, with the kind of clock in the last three bits.
+_CPUCLOCK_SCHED = 2
 _RESET_PEAK = "5"  # proc(5): clear_refs with 5 sets VmHWM to what is resident now
 
 
@@ -60,7 +59,7 @@ def memory_in(status: str) -> Memory:
 
 
 def wait_for_rest(pids: Sequence[int]) -> None:
-    """Until some processes do next to nothing, or are not going to.
+    """Until some processes do next to nothing; for a while at most.
 
     What is still being done of an earlier run, such as deleting its files or compiling, is not a cost of the next one.
     """

@@ -135,9 +135,9 @@ class Comparison:
         while going:
             for broker in turn:
                 wait_for_rest([pid for each in going if each.is_running for pid in each.pids])
-                if broker in going and not self._goes_on(broker, name, going[broker]):
+                if not self._goes_on(broker, name, going[broker]):
                     del going[broker]
-            turn.reverse()
+            turn = [broker for broker in reversed(turn) if broker in going]
 
     def _goes_on(self, broker: Node, name: str, runs: Iterator[None]) -> bool:
         """The next run, if there is one."""

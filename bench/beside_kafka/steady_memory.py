@@ -11,10 +11,9 @@ import ctypes
 import fcntl
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 BLOCK_BYTES = 2 * 1024 * 1024
 LEFT_BYTES = 1536 * 1024 * 1024  # for whoever needs memory meanwhile
@@ -29,58 +28,43 @@ class _Piece(ctypes.Structure):
     _fields_ = (("start", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
-class SteadyMemory:
-    """Holds some pages from entry to exit.
+@contextmanager
+def steady_memory(say: Callable[[str], None] = print) -> Iterator[None]:
+    """Hold some pages while a block runs.
 
     On every machine: whether it makes a difference cannot be seen from a sample, which may be memory that was just in use.
     """
-
-    def __init__(self, say: Callable[[str], None] = print) -> None:
-        self._say = say
-        self._pipes: list[int] = []
-
-    def __enter__(self) -> Self:
-        count = min(available_memory_bytes() - LEFT_BYTES, MOST_BYTES) // BLOCK_BYTES * BLOCK_BYTES
+    count = min(available_memory_bytes() - LEFT_BYTES, MOST_BYTES) // BLOCK_BYTES * BLOCK_BYTES
+    with ExitStack() as pipes:
         if count > 0:
-            self._say(f"touching {count / 1e9:.0f} GB of memory, so that all of it costs the same")
+            say(f"touching {count / 1e9:.0f} GB of memory, so that all of it costs the same")
             with _touched(count) as memory:
-                self._hold(memory)
-        return self
-
-    def _hold(self, memory: mmap.mmap) -> None:
-        """A page of each block."""
-        vmsplice = ctypes.CDLL(None, use_errno=True).vmsplice
-        view = (ctypes.c_char * len(memory)).from_buffer(memory)
-        start = ctypes.addressof(view)
-        room = 0
-        for position in range(0, len(memory), BLOCK_BYTES):
-            if room == 0:
-                reader, writer = os.pipe()
-                self._pipes += [reader, writer]
-                room = _widened(writer) // mmap.PAGESIZE
-            page = _Piece(start + position, mmap.PAGESIZE)
-            if vmsplice(writer, ctypes.byref(page), 1, 0) != mmap.PAGESIZE:
-                break  # what is held so far has to do
-            room -= 1
-        del view  # or the memory could not be given back
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for descriptor in self._pipes:
-            os.close(descriptor)
-        self._pipes.clear()
+                hold(memory, pipes)
+        yield
 
 
-def _widened(pipe: int) -> int:
-    """A pipe's room in bytes, as much as we may have."""
-    try:
-        return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    except PermissionError:
-        return fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+def hold(memory: mmap.mmap, pipes: ExitStack) -> int:
+    """Put a page of each block into a pipe, until the pipes are closed. Returns how many; there is a limit for each user."""
+    vmsplice = ctypes.CDLL(None, use_errno=True).vmsplice
+    view = (ctypes.c_char * len(memory)).from_buffer(memory)
+    start = ctypes.addressof(view)
+    writer, room, held = -1, 0, 0
+    for position in range(0, len(memory), BLOCK_BYTES):
+        if room == 0:
+            reader, writer = os.pipe()
+            pipes.callback(os.close, reader)
+            pipes.callback(os.close, writer)
+            try:
+                room = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES) // mmap.PAGESIZE
+            except PermissionError:
+                break
+        page = _Piece(start + position, mmap.PAGESIZE)
+        if vmsplice(writer, ctypes.byref(page), 1, 0) != mmap.PAGESIZE:
+            break
+        room -= 1
+        held += 1
+    del view  # or the memory could not be given back
+    return held
 
 
 def _touched(count: int) -> mmap.mmap:
