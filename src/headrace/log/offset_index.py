@@ -51,9 +51,13 @@ class OffsetIndex:
         An entry names its batch's last offset, so the batch that holds `offset` never starts before that position
         unless it is that very batch.
         """
+        return self.position_well_before(offset, 0)
+
+    def position_well_before(self, offset: int, entries: int) -> int:
+        """Where a batch starts that stands that many entries before the one for `offset`, else the start."""
         relative = offset - self._base_offset
         found = bisect_right(range(self.entries), relative, key=lambda i: self._entry(i)[0])
-        return self._entry(found - 1)[1] if found else 0
+        return self._entry(found - 1 - entries)[1] if found > entries else 0
 
     def position_before(self, position: int) -> int:
         """The greatest indexed batch start at or before `position`."""

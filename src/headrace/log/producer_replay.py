@@ -3,6 +3,10 @@
 An append and a recovery take this same path. Only markers are opened.
 """
 
+from contextlib import suppress
+from typing import Final
+
+from headrace.errors import CorruptBatch
 from headrace.log.append_result import Refused
 from headrace.log.producer_snapshots import ProducerSnapshots
 from headrace.log.producer_state import KnownBatch, ProducerState
@@ -10,6 +14,8 @@ from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.records.batch_view import BatchHeader, Buffer
 from headrace.records.control_batch import read_marker
+
+_ENTRIES_RECALLED: Final = 16  # of the offset index: as many large batches, or 64 KiB of small ones
 
 
 def check_batch_of_producer(
@@ -42,6 +48,8 @@ def producers_at(
     """The state as it was at `end_offset`: from the newest snapshot before it, and the batches behind."""
     snapshots.remove_after(end_offset)
     start, producers = snapshots.load_latest(end_offset)
+    if len(producers):
+        _recall_batches(producers, start, segments)
     for segment in segments.from_offset(start):
         if segment.base_offset >= end_offset:
             break
@@ -58,3 +66,25 @@ def producers_at(
         if segment is not segments.active:
             segment.close()  # there may be thousands
     return producers
+
+
+def _recall_batches(producers: ProducerState, start: int, segments: Segments) -> None:
+    """Learn from the log which batches came before those that a snapshot, in Kafka's format, knows: each producer's last.
+
+    A broker that stops in order may have written several of a producer's requests and answered none of them. They all come
+    again, the first one first; taken for a gap in its sequence, that one would be the end of the producer.
+    """
+    segment = segments.from_offset(start - 1)[0]
+    if segment.base_offset >= start:
+        return
+    first = segment.offset_index.position_well_before(start - 1, _ENTRIES_RECALLED)
+    with suppress(
+        CorruptBatch
+    ):  # it helps where it can; damage is found by those who need what is damaged
+        for _, header in segment.batches(first):
+            if header.base_offset >= start:
+                break
+            if header.producer_id >= 0 and not header.is_control:
+                producers.recall(header)
+    if segment is not segments.active:
+        segment.close()

@@ -7,7 +7,7 @@ but not yet replicated.
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from headrace.log.append_result import Refused
 from headrace.log.txn_index import AbortedTxn
@@ -27,6 +27,17 @@ class KnownBatch(NamedTuple):
     base_offset: int
     last_offset: int
     timestamp: int
+
+    @classmethod
+    def of(cls, batch: BatchHeader) -> Self:
+        """What is kept of a batch."""
+        return cls(
+            batch.base_sequence,
+            batch.last_sequence,
+            batch.base_offset,
+            batch.last_offset,
+            batch.max_timestamp,
+        )
 
 
 class ProducerEntry:
@@ -162,15 +173,7 @@ class ProducerState:
         entry = self._entry_of(batch.producer_id)
         entry.enter_epoch(batch.producer_epoch)
         if batch.base_sequence != NO_SEQUENCE:
-            entry.batches.append(
-                KnownBatch(
-                    batch.base_sequence,
-                    batch.last_sequence,
-                    batch.base_offset,
-                    batch.last_offset,
-                    batch.max_timestamp,
-                )
-            )
+            entry.batches.append(KnownBatch.of(batch))
         entry.last_timestamp = batch.max_timestamp
         if batch.is_transactional and entry.txn_first_offset is None:
             entry.txn_first_offset = batch.base_offset
@@ -222,6 +225,15 @@ class ProducerState:
         self._entries[entry.producer_id] = entry
         if entry.txn_first_offset is not None:
             self._open[entry.txn_first_offset] = entry.producer_id
+
+    def recall(self, batch: BatchHeader) -> None:
+        """A data batch stands before the last one of its producer, which is all that a snapshot tells. In ascending order."""
+        entry = self._entries.get(batch.producer_id)
+        if entry is None or not entry.batches or batch.producer_epoch != entry.epoch:
+            return
+        if batch.last_offset < entry.batches[-1].base_offset and batch.base_sequence != NO_SEQUENCE:
+            last = entry.batches.pop()
+            entry.batches.extend((KnownBatch.of(batch), last))
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for long and have no open transaction. Returns how many."""
