@@ -1,7 +1,7 @@
 """Figures of all rounds, and what they come to: medians, spreads and ratios. Pure.
 
-A figure has the key (case, metric) and one value for each server and round. Rounds are interleaved, so the ratio of one
-round compares neighbours in time; the spread of a ratio is the smallest and largest of those.
+A figure has the key (case, metric) and one value or two for each server and round. Runs are interleaved, so the ratio of two
+values compares neighbours in time; the spread of a ratio is the smallest and largest of those.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

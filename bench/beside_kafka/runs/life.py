@@ -44,7 +44,7 @@ def _memory(broker: Node) -> dict[str, float]:
 
 def _load(broker: Node, size: Size) -> None:
     """Small requests, large ones, and reading: what a broker does in a busy minute."""
-    warm_up(broker, size.seconds(1.0))
+    warm_up(broker, size.seconds(0.3))
     messages = Messages(payloads(1024), 10_000)
     produce(broker, messages, size.count(LOAD_RECORDS), {})
     fill(broker, TOPIC, batches=size.count(2_000), partitions=1)
