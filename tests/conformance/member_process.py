@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from tests.conformance.clients.client import Client
 from tests.support.tools import REPOSITORY
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 
 
 class Member:

@@ -1,4 +1,5 @@
-"""One record per request: a window of requests on 1, 16 and 100 connections, and one after the other.
+"""One record per request: a window of requests on 1, 16 and 100 connections, and one after the other, also beside a neighbour
+who sends large ones as fast as they are taken.
 
 Ready frames over plain sockets, so that the client costs the same whoever answers; `1 connection, librdkafka` is the
 same with a real client that is told to put one record into each request.
@@ -7,19 +8,22 @@ same with a real client that is told to put one record into each request.
 from collections.abc import Iterator
 
 from bench.beside_kafka import topics
-from bench.beside_kafka.cost import measured
+from bench.beside_kafka.cost import MB, measured
 from bench.beside_kafka.librdkafka import Messages, Producer
 from bench.beside_kafka.payloads import payloads
-from bench.beside_kafka.raw_client import call_one_by_one, pump
+from bench.beside_kafka.raw_client import Pumped, call_one_by_one, pump
 from bench.beside_kafka.results import percentile
 from bench.beside_kafka.rounds import Notebook, Size
 from bench.beside_kafka.servers import Node
+from bench.beside_kafka.threads import at_once
 from bench.beside_kafka.wire_frames import produce_frame
 
-ABOUT = "one 100 B record per request: 1, 16 and 100 connections; synchronous p50 and p99"
+ABOUT = "one 100 B record per request: 1, 16 and 100 connections; synchronous p50 and p99, alone and beside a large producer"
 WITH_FLOOR = True
 
 TOPIC = "requests"
+NEIGHBOURS_TOPIC = "requests-neighbour"
+NEIGHBOURS_RECORDS = 64  # of 1 KiB, in each of the neighbour's requests
 RECORD_BYTES = 100
 WINDOW = 5  # max.in.flight.requests.per.connection of Kafka's producer
 SECONDS = 2.0
@@ -43,6 +47,8 @@ def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     for acks, name in ((1, "1"), (-1, "all")):
         synchronous(broker, notebook, acks, name, seconds)
         yield
+    beside_a_neighbour(broker, notebook, seconds)
+    yield
     topics.delete(broker.port, TOPIC)
 
 
@@ -61,10 +67,29 @@ def librdkafka(broker: Node, notebook: Notebook, size: Size) -> None:
 def synchronous(broker: Node, notebook: Notebook, acks: int, name: str, seconds: float) -> None:
     frame = produce_frame(TOPIC, list(payloads(RECORD_BYTES)[:1]), acks=acks)
     with measured(broker.pids) as cost:
-        times = sorted(call_one_by_one(broker.port, frame, seconds=seconds))
-    figures = {
-        "p50 ms": percentile(times, 0.50) * 1e3,
-        "p99 ms": percentile(times, 0.99) * 1e3,
-        "p99.9 ms": percentile(times, 0.999) * 1e3,
-    }
-    notebook.note(f"requests synchronous acks={name}", {**figures, **cost.of_requests(len(times))})
+        times = call_one_by_one(broker.port, frame, seconds=seconds)
+    figures = {**_percentiles(times), **cost.of_requests(len(times))}
+    notebook.note(f"requests synchronous acks={name}", figures)
+
+
+def beside_a_neighbour(broker: Node, notebook: Notebook, seconds: float) -> None:
+    topics.create(broker.port, NEIGHBOURS_TOPIC)
+    small = produce_frame(TOPIC, list(payloads(RECORD_BYTES)[:1]))
+    large = produce_frame(NEIGHBOURS_TOPIC, list(payloads(1024)[:NEIGHBOURS_RECORDS]))
+    times: list[float] = []
+    passed: list[Pumped] = []
+    at_once(
+        lambda: passed.append(pump(broker.port, [large], window=WINDOW, seconds=seconds)),
+        lambda: times.extend(call_one_by_one(broker.port, small, seconds=seconds)),
+    )
+    (neighbour,) = passed
+    sent_mb = neighbour.requests * large.payload_bytes / MB
+    figures = {**_percentiles(times), "neighbour's MB/s": sent_mb / neighbour.seconds}
+    notebook.note("requests beside a neighbour", figures)
+    topics.delete(broker.port, NEIGHBOURS_TOPIC)
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    times.sort()
+    shares = {"p50 ms": 0.50, "p99 ms": 0.99, "p99.9 ms": 0.999}
+    return {name: percentile(times, share) * 1e3 for name, share in shares.items()}

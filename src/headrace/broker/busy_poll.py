@@ -35,6 +35,7 @@ class BusyPoll:
         "_review_from",
         "_review_from_cpu",
         "_since",
+        "changes",
     )
 
     def __init__(
@@ -55,15 +56,16 @@ class BusyPoll:
         self._is_turning = False
         self._not_before = 0.0
         self._review_from = self._review_from_cpu = 0.0
+        self.changes = 0  # how often another client came than the one before
 
     def arrived(self, client: object, nbytes: int) -> None:
         """There is something to do. Much at once takes so long that the wake-up does not matter."""
-        self._is_near = (
-            client is self._last_client
-            and nbytes <= _LITTLE_BYTES
-            and self._clock() - self._since < self._longest_s
-        )
-        self._last_client = client
+        if client is not self._last_client:
+            self._last_client = client
+            self.changes += 1
+            self._is_near = False
+            return
+        self._is_near = nbytes <= _LITTLE_BYTES and self._clock() - self._since < self._longest_s
 
     def answered(self) -> None:
         """It is done; now or soon the loop has nothing to do."""

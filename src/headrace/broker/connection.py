@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.frame_buffer import Frame, FrameBuffer
+from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
@@ -46,6 +47,7 @@ class ConnectionOwner(Protocol):
 
     receive_area: memoryview
     busy_poll: BusyPoll
+    loop_share: LoopShare
     spares: SpareMemory
     budget: MemoryBudget
     max_frame_bytes: int
@@ -132,6 +134,9 @@ class Connection(asyncio.BufferedProtocol):
         owner = self._owner
         owner.busy_poll.arrived(self, nbytes)
         self.last_active = owner.now()
+        # An area that was filled is read into again at once.
+        is_filled = nbytes == len(owner.receive_area) or self._partial_bytes > 0
+        arrived = owner.loop_share.clock() if is_filled else 0.0
         try:
             frames = self._frames.received(owner.receive_area, nbytes)
         except MalformedMessage as error:
@@ -144,6 +149,8 @@ class Connection(asyncio.BufferedProtocol):
             owner.busy_poll.answered()
         elif owner.budget.is_exhausted:
             self._balance_reading()
+        if is_filled and owner.loop_share.is_used_up(self, arrived, owner.busy_poll.changes):
+            self._stand_back()
 
     def _count_memory(self, frames: list[Frame]) -> None:
         held_bytes = self._frames.held_bytes
@@ -274,6 +281,12 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._pause_reading()
             budget.wait(self, self._resume_reading, is_mid_request=is_mid_request)
+
+    def _stand_back(self) -> None:
+        """Let others in before this connection is read from again."""
+        if not self._is_read_paused:
+            self._pause_reading()
+            self._owner.loop_share.call_soon(self._balance_reading)
 
     def _pause_reading(self) -> None:
         if self._transport is not None and not self._is_read_paused:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.connection import Connection, Dispatch
+from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.settings.definitions.value_type import INT_MAX
 from headrace.broker.settings.listener import Listener
@@ -102,6 +103,7 @@ class OpenListener:
         self._counts = counts
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
+        self.loop_share = LoopShare(self._loop.call_soon)
         self._server: asyncio.Server | None = None
         self._now = self._loop.time()
 

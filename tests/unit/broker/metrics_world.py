@@ -12,6 +12,7 @@ from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.health import Lifecycle
 from headrace.broker.listener import ConnectionCounts, ConnectionLimits
+from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metrics.group_families import GroupProgress
 from headrace.broker.metrics.process_stats import ProcessStats
@@ -47,6 +48,7 @@ class Owner:
 
     receive_area = memoryview(bytearray(16))
     busy_poll = BusyPoll(lambda turn: None, 0)
+    loop_share = LoopShare(lambda resume: None)
     spares = SpareMemory()
     budget = MemoryBudget(1)
     max_frame_bytes = 1

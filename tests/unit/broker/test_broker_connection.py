@@ -1,7 +1,7 @@
 """One connection over a transport that only notes what it is told: order, back-pressure, memory, closing."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.connection import Answer, AnyAnswer, Connection, Dispatch
 from headrace.broker.frame_buffer import Frame
+from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
@@ -16,7 +17,8 @@ from tests.support.broker_link import Link
 
 
 class Owner:
-    """Frames are commands: `answer`, `later` (answered by `finish`), `ordered` (likewise, and the next waits), `bad`.
+    """Frames are commands: `answer`, `later` (answered by `finish`), `ordered` (likewise, and the next waits), `bad`,
+    `long` (a second goes by).
 
     Two of the command `pair` are answered together, if the connection looks for such.
     """
@@ -27,6 +29,9 @@ class Owner:
     def __init__(self, budget_bytes: int = 1_000_000) -> None:
         self.receive_area = memoryview(bytearray(4096))
         self.busy_poll = BusyPoll(lambda turn: None, 0)
+        self.resumes: list[Callable[[], None]] = []
+        self.clock_s = 0.0
+        self.loop_share = LoopShare(self.resumes.append, lambda: self.clock_s)
         self.spares = SpareMemory()
         self.budget = MemoryBudget(budget_bytes)
         self.handled: list[bytes] = []
@@ -37,6 +42,8 @@ class Owner:
     def handle(self, frame: Frame) -> AnyAnswer:
         command = bytes(frame[:6]).strip()
         self.handled.append(command)
+        if command == b"long":
+            self.clock_s += 1
         if command == b"bad":
             raise MalformedMessage("bad")
         if command == b"pair":
@@ -225,5 +232,48 @@ def test_requests_that_are_answered_together_keep_their_places_among_the_others(
         await asyncio.sleep(0)
         assert link.transport.sent == b"oneleftrightfourleftrightsix"
         assert owner.budget.used_bytes == 0
+
+    run(story())
+
+
+@pytest.mark.parametrize("is_larger_than_the_area", [False, True])
+def test_who_was_read_from_for_long_lets_others_in_before_it_is_read_from_again(
+    is_larger_than_the_area: bool,
+) -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        size = 3 * 4096 if is_larger_than_the_area else 4096
+        link.frames(b"long".ljust(size - 4))
+        assert link.transport.sent == b"long"
+        assert link.transport.reading == "paused"
+        (resume,) = owner.resumes
+        resume()
+        assert link.transport.reading == "on"
+
+    run(story())
+
+
+def test_who_sends_little_is_read_from_until_there_is_no_more() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        link.frames(b"long", b"long")
+        link.frames(b"long")
+        assert link.transport.reading == "on"
+        assert not owner.resumes
+
+    run(story())
+
+
+def test_who_is_gone_before_it_is_read_from_again_stays_so() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        link.frames(b"long".ljust(4092))
+        link.connection.connection_lost(None)
+        (resume,) = owner.resumes
+        resume()
+        assert link.transport.reading == "paused"
 
     run(story())

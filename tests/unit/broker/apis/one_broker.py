@@ -17,6 +17,7 @@ from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.live_settings import LiveSettings
+from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.producer_ids import ProducerIds
@@ -56,6 +57,7 @@ class Listener:
 
     receive_area = memoryview(bytearray(16))
     busy_poll = BusyPoll(lambda turn: None, 0)
+    loop_share = LoopShare(lambda resume: None)
     spares = SpareMemory()
     budget = MemoryBudget(1 << 20)
     max_frame_bytes = 1 << 20
