@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from headrace.testing.embedded_cluster import EmbeddedCluster
 from tests.programs.conftest import Unique, command, parsed, run_command
@@ -127,13 +128,19 @@ def test_a_plan_is_proposed_carried_out_and_verified(
     assert ours.replicas(topic) == [each["replicas"] for each in proposed["partitions"]]
 
 
+def fill(ours: Ours, topic: str) -> None:
+    """Megabytes in each partition, of which a throttled move takes longer than a test."""
+    producer = Producer({"bootstrap.servers": ours.address})
+    for partition in (0, 1):
+        for _ in range(60):
+            producer.produce(topic, bytes(100_000), partition=partition)
+    assert producer.flush(PATIENCE_S) == 0
+
+
 def test_a_throttled_move_is_listed_can_be_cancelled_and_leaves_nothing(
     ours: Ours, topic: str, plan: WritePlan
 ) -> None:
-    ours(
-        *("producer-perf-test", "--topic", topic, "--num-records", "12000"),
-        *("--record-size", "1000", "--throughput", "-1"),
-    )
+    fill(ours, topic)
     path = plan([3, 2], [1, 3])
     output = execute(ours, path, "--throttle", "1000").stdout
     assert "The inter-broker throttle limit was set to 1000 B/s\n" in output
