@@ -4,7 +4,7 @@ A figure has the key (case, metric) and one value or two for each server and rou
 values compares neighbours in time; the spread of a ratio is the smallest and largest of those.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -51,6 +51,13 @@ class Results:
         return Ratio(
             value=value, lowest=min(pairs, default=value), highest=max(pairs, default=value)
         )
+
+
+def latency_figures(times: Iterable[float], milliseconds: float) -> dict[str, float]:
+    """The percentiles that are told of times, given in units of so many milliseconds."""
+    ascending = sorted(times)
+    shares = {"p50 ms": 0.50, "p99 ms": 0.99, "p99.9 ms": 0.999}
+    return {name: percentile(ascending, share) * milliseconds for name, share in shares.items()}
 
 
 def percentile(values: Sequence[float], share: float) -> float:

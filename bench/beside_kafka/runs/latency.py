@@ -14,7 +14,7 @@ from bench.beside_kafka import topics
 from bench.beside_kafka.cost import measured
 from bench.beside_kafka.librdkafka import Messages, Producer
 from bench.beside_kafka.raw_consumer import RawConsumer
-from bench.beside_kafka.results import Results, percentile
+from bench.beside_kafka.results import Results, latency_figures
 from bench.beside_kafka.rounds import Notebook, Size
 from bench.beside_kafka.runs.together import pass_through
 from bench.beside_kafka.servers import Node
@@ -100,6 +100,4 @@ def end_to_end(broker: Node, rate: float, seconds: float) -> Counter[int]:
 
 def figures_of(latencies: Counter[int]) -> dict[str, float]:
     """Percentiles over all records."""
-    times = sorted(latencies.elements())
-    shares = {"p50 ms": 0.50, "p99 ms": 0.99, "p99.9 ms": 0.999}
-    return {name: percentile(times, share) / 1e6 for name, share in shares.items()}
+    return latency_figures(latencies.elements(), 1e-6)

@@ -12,7 +12,7 @@ from bench.beside_kafka.cost import MB, measured
 from bench.beside_kafka.librdkafka import Messages, Producer
 from bench.beside_kafka.payloads import payloads
 from bench.beside_kafka.raw_client import Pumped, call_one_by_one, pump
-from bench.beside_kafka.results import percentile
+from bench.beside_kafka.results import latency_figures
 from bench.beside_kafka.rounds import Notebook, Size
 from bench.beside_kafka.servers import Node
 from bench.beside_kafka.threads import at_once
@@ -68,7 +68,7 @@ def synchronous(broker: Node, notebook: Notebook, acks: int, name: str, seconds:
     frame = produce_frame(TOPIC, list(payloads(RECORD_BYTES)[:1]), acks=acks)
     with measured(broker.pids) as cost:
         times = call_one_by_one(broker.port, frame, seconds=seconds)
-    figures = {**_percentiles(times), **cost.of_requests(len(times))}
+    figures = {**latency_figures(times, 1e3), **cost.of_requests(len(times))}
     notebook.note(f"requests synchronous acks={name}", figures)
 
 
@@ -78,18 +78,13 @@ def beside_a_neighbour(broker: Node, notebook: Notebook, seconds: float) -> None
     large = produce_frame(NEIGHBOURS_TOPIC, list(payloads(1024)[:NEIGHBOURS_RECORDS]))
     times: list[float] = []
     passed: list[Pumped] = []
-    at_once(
-        lambda: passed.append(pump(broker.port, [large], window=WINDOW, seconds=seconds)),
-        lambda: times.extend(call_one_by_one(broker.port, small, seconds=seconds)),
-    )
+    with measured(broker.pids) as cost:
+        at_once(
+            lambda: passed.append(pump(broker.port, [large], window=WINDOW, seconds=seconds)),
+            lambda: times.extend(call_one_by_one(broker.port, small, seconds=seconds)),
+        )
     (neighbour,) = passed
     sent_mb = neighbour.requests * large.payload_bytes / MB
-    figures = {**_percentiles(times), "neighbour's MB/s": sent_mb / neighbour.seconds}
-    notebook.note("requests beside a neighbour", figures)
+    figures = {**latency_figures(times, 1e3), "neighbour's MB/s": sent_mb / neighbour.seconds}
+    notebook.note("requests beside a neighbour", {**figures, **cost.memory()})
     topics.delete(broker.port, NEIGHBOURS_TOPIC)
-
-
-def _percentiles(times: list[float]) -> dict[str, float]:
-    times.sort()
-    shares = {"p50 ms": 0.50, "p99 ms": 0.99, "p99.9 ms": 0.999}
-    return {name: percentile(times, share) * 1e3 for name, share in shares.items()}

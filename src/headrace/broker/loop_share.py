@@ -10,16 +10,16 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
+from headrace.broker.busy_poll import CallSoon
+
 IN_COMPANY_S: Final = 0.0001
 ALONE_S: Final = 0.002
 COMPANY_S: Final = 0.05  # for so long after others have sent something
 _REST_S: Final = 0.0003  # without a read: the loop has come round, or is asleep
 
-CallSoon = Callable[[Callable[[], None]], object]
-
 
 class LoopShare:
-    """One for a loop."""
+    """One for a listener."""
 
     __slots__ = (
         "_began",

@@ -78,9 +78,8 @@ def _recall_batches(producers: ProducerState, start: int, segments: Segments) ->
     if segment.base_offset >= start:
         return
     first = segment.offset_index.position_well_before(start - 1, _ENTRIES_RECALLED)
-    with suppress(
-        CorruptBatch
-    ):  # it helps where it can; damage is found by those who need what is damaged
+    # It helps where it can; damage is found by those who need what is damaged.
+    with suppress(CorruptBatch):
         for _, header in segment.batches(first):
             if header.base_offset >= start:
                 break
