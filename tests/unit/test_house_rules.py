@@ -12,7 +12,7 @@ WRITTEN = [
     path for path in MODULES if "wire/messages" not in path.as_posix()
 ]  # the rest is generated
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 70
 FORBIDDEN = re.compile(r"(manager|helper|utils?|misc|common|base|impl|handler|processor)s?")
 
