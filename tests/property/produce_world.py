@@ -46,6 +46,7 @@ class State(NamedTuple):
     isr: tuple[int, ...]
     leader_epoch: int = 4
     partition_epoch: int = 0
+    needed_isr: int = 1
 
 
 class Asked(NamedTuple):
@@ -135,7 +136,6 @@ class World:
             place,
             topic_id,
             log,
-            min_insync_replicas=1,
             high_watermark=0,
             on_disk_failed=on_disk_failed,
         )

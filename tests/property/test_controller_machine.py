@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
 from headrace.controller.brokers import ShutdownWanted
-from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
-from headrace.controller.core import Event
+from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigOperation, ConfigWish
+from headrace.controller.core import ControllerSettings, Event
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
 from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
@@ -16,7 +16,7 @@ from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.reassignment import AlterReassignments
 from headrace.controller.topics import CreateTopics, NewTopic
-from headrace.controller.values import NO_LEADER, ConfigKind
+from headrace.controller.values import ALL_BROKERS, NO_LEADER, ConfigKind
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.cluster_model import ClusterModel
@@ -125,6 +125,19 @@ class AnyCluster(RuleBasedStateMachine):
         wish = ConfigWish(kind=ConfigKind.TOPIC, name=name, edits=(edit,))
         return self._do(AlterConfigs(wishes=(wish,)))
 
+    @rule(target=events, name=TOPICS | st.just(ALL_BROKERS), value=st.none() | st.integers(1, 3))
+    def change_minimum(self, name: str, value: int | None) -> Event[object]:
+        kind = ConfigKind.BROKER if name == ALL_BROKERS else ConfigKind.TOPIC
+        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
+        text = None if value is None else str(value)
+        edit = ConfigEdit(key="min.insync.replicas", operation=operation, value=text)
+        return self._do(AlterConfigs(wishes=(ConfigWish(kind=kind, name=name, edits=(edit,)),)))
+
+    @rule(default=st.integers(1, 3))
+    def another_controller_with_another_default(self, default: int) -> None:
+        self.model.settings = ControllerSettings(min_insync_replicas=default)
+        self.model.take_over()
+
     @rule(broker=BROKERS)
     def shut_down(self, broker: int) -> None:
         if broker in self.model.registrations:
@@ -146,6 +159,16 @@ class AnyCluster(RuleBasedStateMachine):
     @invariant()
     def the_state_is_sound_and_the_same_everywhere(self) -> None:
         self.model.check()
+
+    @invariant()
+    def every_partition_has_its_minimum_and_eligible_leaders_only_below_it(self) -> None:
+        core = self.model.machine.core
+        for name, topic in self.model.state.topics.items():
+            wanted = core.configured_min_isr(self.model.state.config(ConfigKind.TOPIC, name))
+            for index, partition in enumerate(topic.partitions):
+                where = f"{name}-{index}: {partition}"
+                assert partition.is_new or partition.min_isr == wanted, where
+                assert not partition.elr or len(partition.isr) < partition.needed_isr, where
 
     @invariant()
     def epochs_never_decrease_and_have_one_leader(self) -> None:

@@ -41,7 +41,6 @@ def hosted(log: PartitionLog) -> Partition:
         where,
         TOPIC_IDS[where.topic],
         log,
-        min_insync_replicas=1,
         high_watermark=0,
         on_disk_failed=on_disk_failed,
     )

@@ -6,10 +6,11 @@ Each is a patch of one small decision; what it breaks is said in its own words a
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from headrace.broker.roles import Roles
-from headrace.controller import isr
+from headrace.controller import brokers, configs, isr
 from headrace.controller.brokers import Registration
 from headrace.controller.isr import IsrProposal
 from headrace.controller.isr_proposals import IsrProposals
@@ -135,6 +136,29 @@ def forgets_what_it_proposed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IsrProposals, "due", due_anew)
 
 
+def keeps_the_eligible_when_the_minimum_changes(patch: pytest.MonkeyPatch) -> None:
+    """Before KIP-966's last revision: who was eligible by the old min.insync.replicas is so by the new one."""
+
+    def with_min_isr(partition: PartitionState, min_isr: int) -> PartitionState:
+        return msgspec.structs.replace(partition, min_isr=min_isr)
+
+    for module in (brokers, configs):
+        patch.setattr(module, "with_min_isr", with_min_isr)
+
+
+def commits_by_its_own_minimum(patch: pytest.MonkeyPatch) -> None:
+    """A leader goes by a min.insync.replicas of its own, whatever the controller derived the eligible leaders by."""
+    become_leader = Partition.become_leader
+
+    def become_leader_of_one(self: Partition, *args: Any, **rest: Any) -> None:
+        become_leader(self, *args, **rest)
+        assert self.leader is not None
+        self.leader.needed_isr = 1
+        self._settle(moved=self.leader.advance())
+
+    patch.setattr(Partition, "become_leader", become_leader_of_one)
+
+
 # Each with a seed that catches it.
 VARIANTS: dict[Variant, int] = {
     truncates_by_high_watermark: 18,
@@ -147,4 +171,6 @@ VARIANTS: dict[Variant, int] = {
     leads_again_after_a_restart: 12,
     trusts_whoever_comes_back: 104,
     forgets_what_it_proposed: 5,
+    keeps_the_eligible_when_the_minimum_changes: 46,
+    commits_by_its_own_minimum: 16,
 }

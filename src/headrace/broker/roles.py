@@ -274,7 +274,6 @@ class Roles:
             topic_partition,
             topic_id,
             log,
-            min_insync_replicas=config.min_insync_replicas,
             high_watermark=checkpointed.get(topic_partition, 0),
             on_disk_failed=self._on_disk_failed,
         )
@@ -384,7 +383,6 @@ class Roles:
         log_config = self.log_config(config)
         for partition in (self._partitions.of_topic(topic) or {}).values():
             partition.log.update_config(log_config)
-            partition.min_insync_replicas = config.min_insync_replicas
 
     def _apply_dynamic_settings(self) -> None:
         state = self._cluster.state

@@ -4,7 +4,7 @@ Owns what makes such a wish acceptable, with the codes and texts that Kafka answ
 state of the partitions that come of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -146,11 +146,16 @@ def check_someone_lives(core: Core, partition: int, brokers: Sequence[int]) -> N
         )
 
 
-def first_states(core: Core, replicas: Sequence[tuple[int, ...]]) -> tuple[Partition, ...]:
-    """New partitions on these replicas, with leaders."""
+def first_states(
+    core: Core, replicas: Sequence[tuple[int, ...]], configs: Mapping[str, str]
+) -> tuple[Partition, ...]:
+    """New partitions of a topic with these configs on these replicas, with leaders."""
     live = core.eligible()
+    min_isr = core.configured_min_isr(configs)
     return tuple(
-        msgspec.structs.replace(first_leader(Partition(brokers), live), partition_epoch=0)
+        msgspec.structs.replace(
+            first_leader(Partition(brokers, min_isr=min_isr), live), partition_epoch=0
+        )
         for brokers in replicas
     )
 

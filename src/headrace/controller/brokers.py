@@ -23,8 +23,9 @@ from headrace.controller.elections import (
     first_leader,
     with_isr,
     with_leader,
+    with_min_isr,
 )
-from headrace.controller.values import NO_LEADER, Broker, Partition
+from headrace.controller.values import NO_LEADER, Broker, ConfigKind, Partition
 from headrace.coordination.nodes import BrokerEpochNode
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
@@ -95,10 +96,12 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         groups: list[Group] = []
         changes: list[Change] = []
         for name, topic in core.state.topics.items():
-            min_isr, unclean = core.min_isr(name), core.unclean_allowed(name)
-            for index, partition in enumerate(topic.partitions):
+            min_isr = core.configured_min_isr(core.state.config(ConfigKind.TOPIC, name))
+            unclean = core.unclean_allowed(name)
+            for index, before in enumerate(topic.partitions):
+                partition = with_min_isr(before, min_isr)
                 untouched = partition.leader in steady and steady.issuperset(partition.isr)
-                if untouched and not partition.elr:
+                if untouched and not partition.elr and partition is before:
                     continue
                 if partition.is_new:
                     after = first_leader(partition, live)
@@ -110,10 +113,9 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
                         - (offline.get((topic.topic_id, index), set()) & steady),
                         restarted=restarted,
                         distrusted=distrusted,
-                        min_isr=min_isr,
                         unclean=unclean,
                     )
-                if after != partition:
+                if after != before and not (before.is_new and after.leader == NO_LEADER):
                     group, change = core.write_partition(name, index, after)
                     groups.append(group)
                     changes.append(change)
@@ -157,9 +159,8 @@ class ShutdownWanted(msgspec.Struct, frozen=True, kw_only=True):
             changes.append(BrokerShuttingDown(self.broker_id))
         remaining = []
         for name, topic in core.state.topics.items():
-            min_isr = core.min_isr(name)
             for index, partition in enumerate(topic.partitions):
-                after = _relieved(partition, self.broker_id, others, min_isr)
+                after = _relieved(partition, self.broker_id, others)
                 if after != partition:
                     group, change = core.write_partition(name, index, after)
                     groups.append(group)
@@ -170,16 +171,14 @@ class ShutdownWanted(msgspec.Struct, frozen=True, kw_only=True):
         return Decision(answer=answer, groups=tuple(groups), changes=tuple(changes))
 
 
-def _relieved(
-    partition: Partition, broker_id: int, others: Collection[int], min_isr: int
-) -> Partition:
+def _relieved(partition: Partition, broker_id: int, others: Collection[int]) -> Partition:
     """The partition without this broker in its ISR, unless that would leave it without leader."""
     if broker_id not in partition.isr:
         return partition
     rest = tuple(replica for replica in partition.isr if replica != broker_id)
     if partition.leader in rest:
-        return with_isr(partition, rest, min_isr=min_isr)
+        return with_isr(partition, rest)
     heir = clean_leader(partition, [replica for replica in rest if replica in others])
     if heir is None or partition.leader == NO_LEADER:
         return partition
-    return with_isr(with_leader(partition, heir, min_isr=min_isr), rest, min_isr=min_isr)
+    return with_isr(with_leader(partition, heir), rest)

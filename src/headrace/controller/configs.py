@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace.controller.changes import Change, ConfigChanged
-from headrace.controller.core import Core, Decision, Group
+from headrace.controller.core import MIN_ISR, Core, Decision, Group
+from headrace.controller.elections import with_min_isr
 from headrace.controller.refusals import Refusal
 from headrace.controller.values import ALL_BROKERS, ConfigKind
 from headrace.coordination.nodes import DEFAULT_BROKER, ConfigNode
@@ -75,6 +76,7 @@ class AlterConfigs(msgspec.Struct, frozen=True, kw_only=True):
         answers = []
         groups: list[Group] = []
         changes: list[Change] = []
+        changed: dict[tuple[ConfigKind, str], dict[str, str]] = {}
         for wish in self.wishes:
             try:
                 values = _values_after(core, wish)
@@ -87,6 +89,7 @@ class AlterConfigs(msgspec.Struct, frozen=True, kw_only=True):
                 continue
             answers.append(ConfigAnswer(kind=wish.kind, name=wish.name))
             if values != core.state.config(wish.kind, wish.name):
+                changed[wish.kind, wish.name] = values
                 path = config_path(wish.kind, wish.name)
                 if values:
                     groups.append((core.nodes.put(path, ConfigNode(values).encode()),))
@@ -95,7 +98,43 @@ class AlterConfigs(msgspec.Struct, frozen=True, kw_only=True):
                 changes.append(ConfigChanged(wish.kind, wish.name, values))
         if self.validate_only:
             return Decision(answer=tuple(answers))
-        return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
+        minimum_groups, minimum_changes = _minimum_changes(core, changed)
+        return Decision(
+            answer=tuple(answers),
+            groups=(*groups, *minimum_groups),
+            changes=(*changes, *minimum_changes),
+        )
+
+
+def _minimum_changes(
+    core: Core, changed: Mapping[tuple[ConfigKind, str], Mapping[str, str]]
+) -> tuple[list[Group], list[Change]]:
+    """The writes of the partitions whose effective min.insync.replicas these configs change.
+
+    Leaders go by the minimum in the partition's state, where the eligible leader replicas stand as well, so no order of
+    these writes is wrong. A controller that ends half-way leaves the rest to the next one, which compares every
+    partition with the configs.
+    """
+    common = changed.get((ConfigKind.BROKER, ALL_BROKERS))
+    if common is None:
+        common = core.state.config(ConfigKind.BROKER, ALL_BROKERS)
+        names = [name for kind, name in changed if kind is ConfigKind.TOPIC]
+    else:
+        names = list(core.state.topics)
+    groups: list[Group] = []
+    changes: list[Change] = []
+    for name in names:
+        own = changed.get((ConfigKind.TOPIC, name))
+        if own is None:
+            own = core.state.config(ConfigKind.TOPIC, name)
+        min_isr = core.configured_min_isr(own, common)
+        for index, partition in enumerate(core.state.topics[name].partitions):
+            after = with_min_isr(partition, min_isr)
+            if after is not partition and not partition.is_new:
+                group, change = core.write_partition(name, index, after)
+                groups.append(group)
+                changes.append(change)
+    return groups, changes
 
 
 def config_path(kind: ConfigKind, name: str) -> str:
@@ -149,6 +188,12 @@ def _check_exists(core: Core, wish: ConfigWish) -> None:
         if int(wish.name) not in core.state.brokers:
             raise Refusal(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {wish.name} found."
+            )
+        if any(edit.key == MIN_ISR for edit in wish.edits):
+            # Kafka's words: the minimum belongs to a partition, whichever broker leads it.
+            raise Refusal(
+                ErrorCode.INVALID_CONFIG,
+                f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.",
             )
     if wish.kind is ConfigKind.GROUP and not wish.name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")

@@ -14,7 +14,7 @@ import msgspec
 
 from headrace.controller.changes import Change, PartitionChanged
 from headrace.controller.cluster_state import ClusterState
-from headrace.controller.values import ConfigKind, Partition
+from headrace.controller.values import ALL_BROKERS, ConfigKind, Partition
 from headrace.coordination.nodes import PartitionStateNode, TopicNode
 from headrace.coordination.store import Create, Delete, Operation, Set
 
@@ -22,6 +22,8 @@ A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
 
 Group = tuple[Operation, ...]
+
+MIN_ISR = "min.insync.replicas"
 
 
 class Decision(msgspec.Struct, Generic[A_co], frozen=True, kw_only=True):
@@ -116,10 +118,14 @@ class Core(msgspec.Struct):
         """The brokers that may be given something to do."""
         return self.state.eligible()
 
-    def min_isr(self, topic: str) -> int:
-        """The topic's min.insync.replicas."""
-        default = str(self.settings.min_insync_replicas)
-        return int(self.state.topic_setting(topic, "min.insync.replicas", default))
+    def configured_min_isr(
+        self, own: Mapping[str, str], common: Mapping[str, str] | None = None
+    ) -> int:
+        """min.insync.replicas by a topic's own configs, else the brokers' common ones, else this broker's settings."""
+        if common is None:
+            common = self.state.config(ConfigKind.BROKER, ALL_BROKERS)
+        value = own.get(MIN_ISR) or common.get(MIN_ISR)
+        return self.settings.min_insync_replicas if value is None else int(value)
 
     def unclean_allowed(self, topic: str) -> bool:
         """The topic's unclean.leader.election.enable."""
@@ -151,6 +157,7 @@ class Core(msgspec.Struct):
             isr=partition.isr,
             elr=partition.elr,
             last_known_elr=partition.last_known_elr,
+            min_isr=partition.min_isr,
         ).encode()
 
 

@@ -16,24 +16,15 @@ from headrace.controller.values import NO_LEADER, Partition
 replace = msgspec.structs.replace
 
 
-def needed_isr(partition: Partition, min_isr: int) -> int:
-    """How many must be in sync before anything is committed."""
-    return min(min_isr, len(partition.replicas))
-
-
 def with_isr(
-    partition: Partition,
-    isr: tuple[int, ...],
-    *,
-    min_isr: int,
-    distrusted: Collection[int] = (),
+    partition: Partition, isr: tuple[int, ...], *, distrusted: Collection[int] = ()
 ) -> Partition:
     """The partition with another ISR, and the ELR that follows from it.
 
     Below the minimal ISR nothing is committed, so who leaves then still has all that is: it
     stays eligible. `distrusted` replicas may have lost data and are not.
     """
-    if len(isr) >= needed_isr(partition, min_isr):
+    if len(isr) >= partition.needed_isr:
         return replace(partition, isr=isr, elr=(), last_known_elr=())
     elr = tuple(
         replica
@@ -48,12 +39,25 @@ def with_isr(
     return replace(partition, isr=isr, elr=elr, last_known_elr=last_known)
 
 
-def with_leader(partition: Partition, leader: int, *, min_isr: int) -> Partition:
+def with_min_isr(partition: Partition, min_isr: int) -> Partition:
+    """The partition with another effective min.insync.replicas, and the ELR that follows from it.
+
+    An ISR that now suffices commits from here on, and then nobody outside of it is eligible. If it does not suffice
+    for the new minimum either, the ELR stays, because nothing was committed since its members left. An ELR whose
+    minimum was never written is dropped, because nobody knows by which one its leader committed.
+    """
+    if min_isr == partition.min_isr:
+        return partition
+    elr = partition.elr if partition.min_isr else ()
+    return with_isr(replace(partition, min_isr=min_isr, elr=elr), partition.isr)
+
+
+def with_leader(partition: Partition, leader: int) -> Partition:
     """The partition under a leader that may come from outside its ISR."""
     elected = replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1)
     if leader in partition.isr:
         return elected
-    return with_isr(elected, (leader,), min_isr=min_isr)
+    return with_isr(elected, (leader,))
 
 
 def without_leader(partition: Partition) -> Partition:
@@ -81,19 +85,17 @@ def unclean_leader(partition: Partition, candidates: Collection[int]) -> int | N
     return next((replica for replica in partition.replicas if replica in candidates), None)
 
 
-def elect(
-    partition: Partition, candidates: Collection[int], *, min_isr: int, unclean: bool
-) -> Partition:
+def elect(partition: Partition, candidates: Collection[int], *, unclean: bool) -> Partition:
     """Elect a leader among the candidates, or leave the partition without one."""
     leader = clean_leader(partition, candidates)
     if leader is not None:
-        return with_leader(partition, leader, min_isr=min_isr)
+        return with_leader(partition, leader)
     leader = unclean_leader(partition, candidates) if unclean else None
     if leader is None:
         return without_leader(partition)
     # What others had, this leader need not have: nobody else is eligible any more.
     outset = replace(partition, isr=(), elr=(), last_known_elr=())
-    return with_leader(outset, leader, min_isr=min_isr)
+    return with_leader(outset, leader)
 
 
 def first_leader(partition: Partition, live: Collection[int]) -> Partition:
@@ -111,7 +113,6 @@ def after_loss(
     candidates: Collection[int],
     restarted: Collection[int],
     distrusted: Collection[int],
-    min_isr: int,
     unclean: bool,
 ) -> Partition:
     """The partition after brokers went away or came back as another incarnation.
@@ -123,7 +124,7 @@ def after_loss(
     """
     steady = tuple(b for b in partition.isr if b in live and b not in restarted)
     if steady != partition.isr or any(b in distrusted for b in partition.elr):
-        partition = with_isr(partition, steady, min_isr=min_isr, distrusted=distrusted)
+        partition = with_isr(partition, steady, distrusted=distrusted)
     if partition.leader in steady:
         return partition
-    return elect(partition, candidates, min_isr=min_isr, unclean=unclean)
+    return elect(partition, candidates, unclean=unclean)

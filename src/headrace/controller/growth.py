@@ -22,7 +22,7 @@ from headrace.controller.core import Core, Decision, Group
 from headrace.controller.placement import place
 from headrace.controller.refusals import Refusal
 from headrace.controller.topics import TopicAnswer, check_single
-from headrace.controller.values import Partition
+from headrace.controller.values import ConfigKind, Partition
 from headrace.coordination.nodes import TopicNode, text_of_id
 from headrace.wire.error_code import ErrorCode
 
@@ -80,7 +80,7 @@ def _grow(core: Core, wanted: MorePartitions) -> tuple[list[Group], PartitionsAd
     additional = wanted.count - present
     check_count(core, additional)
     replicas = _further_replicas(core, topic, wanted, additional)
-    partitions = first_states(core, replicas)
+    partitions = first_states(core, replicas, core.state.config(ConfigKind.TOPIC, topic.name))
     groups = [
         (
             core.nodes.put(

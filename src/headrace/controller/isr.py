@@ -151,10 +151,9 @@ class _Taken:
     def take(self, topic: Topic, proposal: IsrProposal) -> None:
         index = proposal.partition
         before = topic.partitions[index]
-        min_isr = self._core.min_isr(topic.name)
         members = tuple(member.broker_id for member in proposal.new_isr)
-        after = with_isr(before, members, min_isr=min_isr)
-        there = arrived(after, self._core.eligible(), min_isr=min_isr)
+        after = with_isr(before, members)
+        there = arrived(after, self._core.eligible())
         if there != after:
             self._arrived.setdefault(topic.name, {})[index] = there
         elif after != before:

@@ -63,20 +63,19 @@ class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"No such partition as {where.topic}-{where.partition}",
             )
-        min_isr = core.min_isr(where.topic)
         if self.election_type is ElectionType.PREFERRED:
             preferred = partition.replicas[0]
             if partition.leader == preferred:
                 raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
             if preferred not in partition.isr or preferred not in core.eligible():
                 raise Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-            return with_leader(partition, preferred, min_isr=min_isr)
+            return with_leader(partition, preferred)
         if partition.leader != NO_LEADER:
             raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
         topic_id = core.state.topics[where.topic].topic_id
         offline = core.state.offline_replicas().get((topic_id, where.partition), set())
         candidates = core.eligible() - offline
-        after = elect(partition, candidates, min_isr=min_isr, unclean=True)
+        after = elect(partition, candidates, unclean=True)
         if after.leader == NO_LEADER:
             raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         return after

@@ -199,6 +199,7 @@ def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
                 removing,
                 state.elr,
                 state.last_known_elr,
+                state.min_isr,
             )
         )
     return TopicCreated(name, topic_id, tuple(partitions))

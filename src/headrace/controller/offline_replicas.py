@@ -49,7 +49,6 @@ class ReplicasOffline(msgspec.Struct, frozen=True, kw_only=True):
                 candidates=core.eligible() - elsewhere - lost,
                 restarted=(),
                 distrusted=lost,
-                min_isr=core.min_isr(topic.name),
                 unclean=core.unclean_allowed(topic.name),
             )
             if after != partition:

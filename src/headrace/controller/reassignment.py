@@ -75,11 +75,10 @@ class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"Unable to find partition {topic_id}:{where.partition}.",
             )
-        min_isr = core.min_isr(where.topic)
         if target is None:
             if not partition.is_reassigning:
                 raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-            return _taken_back(partition, core, where, min_isr)
+            return _taken_back(partition, core, where)
         check_assignment(core, target)
         if not self.allow_factor_change and len(target) != len(partition.target_replicas):
             raise Refusal(
@@ -87,8 +86,8 @@ class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
                 f"The replication factor is changed from {len(partition.target_replicas)} to "
                 f"{len(target)}",
             )
-        moving = _led(_under_way(partition, target), core, where, min_isr)
-        return arrived(moving, core.eligible(), min_isr=min_isr)
+        moving = _led(_under_way(partition, target), core, where)
+        return arrived(moving, core.eligible())
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +144,7 @@ def _under_way(partition: Partition, target: tuple[int, ...]) -> Partition:
     )
 
 
-def arrived(partition: Partition, eligible: set[int], *, min_isr: int) -> Partition:
+def arrived(partition: Partition, eligible: set[int]) -> Partition:
     """The partition at its target if all that were added are in sync; else as it is."""
     if not partition.is_reassigning:
         return partition
@@ -166,11 +165,11 @@ def arrived(partition: Partition, eligible: set[int], *, min_isr: int) -> Partit
         removing=(),
         elr=tuple(broker for broker in partition.elr if broker in target),
     )
-    there = with_isr(there, isr, min_isr=min_isr)
-    return there if leader == partition.leader else with_leader(there, leader, min_isr=min_isr)
+    there = with_isr(there, isr)
+    return there if leader == partition.leader else with_leader(there, leader)
 
 
-def _taken_back(partition: Partition, core: Core, where: TopicPartition, min_isr: int) -> Partition:
+def _taken_back(partition: Partition, core: Core, where: TopicPartition) -> Partition:
     """The partition where it was before the move."""
     settled = tuple(broker for broker in partition.replicas if broker not in partition.adding)
     back = replace(
@@ -181,10 +180,10 @@ def _taken_back(partition: Partition, core: Core, where: TopicPartition, min_isr
         isr=tuple(broker for broker in partition.isr if broker in settled),
         elr=tuple(broker for broker in partition.elr if broker in settled),
     )
-    return _led(back, core, where, min_isr)
+    return _led(back, core, where)
 
 
-def _led(partition: Partition, core: Core, where: TopicPartition, min_isr: int) -> Partition:
+def _led(partition: Partition, core: Core, where: TopicPartition) -> Partition:
     """The partition under another leader, if its own is not among its replicas any more."""
     if partition.leader in partition.replicas or partition.leader == NO_LEADER:
         return partition
@@ -195,7 +194,7 @@ def _led(partition: Partition, core: Core, where: TopicPartition, min_isr: int) 
             f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
             "would require an unclean leader election.",
         )
-    return with_leader(partition, heir, min_isr=min_isr)
+    return with_leader(partition, heir)
 
 
 def _fenced(before: Partition, after: Partition) -> Partition:

@@ -125,7 +125,7 @@ def _create(
         replicas = assigned(core, topic.assignments, count=count, factor=factor)
     else:
         replicas = chosen(core, count, factor)
-    partitions = first_states(core, replicas)
+    partitions = first_states(core, replicas, configs)
     topic_id = core.new_topic_id()
     node = TopicNode(text_of_id(topic_id), dict(enumerate(replicas)))
     head: list[Operation] = []

@@ -49,6 +49,8 @@ class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `elr` are replicas out of the ISR that still have everything committed, because nothing could
     be committed since they left; `last_known_elr` is who led when the ISR became empty (KIP-966).
+    `min_isr` is the partition's effective min.insync.replicas. Leader and controller both go by it, and by nothing
+    else, because the `elr` is right only for the minimum by which the leader commits; 0 where no controller wrote it.
     """
 
     replicas: tuple[int, ...]
@@ -60,6 +62,13 @@ class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     removing: tuple[int, ...] = ()
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    min_isr: int = 0
+
+    @property
+    def needed_isr(self) -> int:
+        """How many replicas must be in sync before anything is committed; all of them if nobody says."""
+        count = len(self.replicas)
+        return min(self.min_isr, count) if self.min_isr else count
 
     @property
     def is_new(self) -> bool:

@@ -210,6 +210,7 @@ class PartitionStateNode(
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    min_isr: int = 0  # by which `elr` was derived; 0 if it was never written
 
     @staticmethod
     def folder(topic: str) -> str:

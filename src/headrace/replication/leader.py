@@ -27,6 +27,8 @@ class PartitionAssignment(Protocol):
     def leader_epoch(self) -> int: ...
     @property
     def partition_epoch(self) -> int: ...
+    @property
+    def needed_isr(self) -> int: ...
 
 
 class FollowerProgress:
@@ -70,28 +72,27 @@ class LeaderState:
     def __init__(
         self,
         broker_id: int,
-        replicas: tuple[int, ...],
-        isr: tuple[int, ...],
+        state: PartitionAssignment,
         *,
-        leader_epoch: int,
-        partition_epoch: int,
         log_end_offset: int,
         high_watermark: int,
         now_ms: int,
     ) -> None:
-        assert broker_id in isr, f"broker {broker_id} leads without being in sync: {isr}"
+        assert broker_id in state.isr, (
+            f"broker {broker_id} leads without being in sync: {state.isr}"
+        )
         self._broker_id = broker_id
         self._end_offset = log_end_offset
         self._epoch_start_offset = log_end_offset
         self._followers = {
-            replica: FollowerProgress(now_ms) for replica in replicas if replica != broker_id
+            replica: FollowerProgress(now_ms) for replica in state.replicas if replica != broker_id
         }
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.isr = isr
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.isr = state.isr
+        self.needed_isr = state.needed_isr
         self.proposed_isr: tuple[int, ...] | None = None
         self._proposed_epochs: dict[int, int] = {}
-        self.needed_isr = 1
         self.high_watermark = high_watermark
 
     @property
@@ -212,15 +213,15 @@ class LeaderState:
         """The controller certainly did not take the proposal."""
         self.proposed_isr = None
 
-    def decided(
-        self, replicas: tuple[int, ...], isr: tuple[int, ...], partition_epoch: int, *, now_ms: int
-    ) -> bool:
+    def decided(self, state: PartitionAssignment, *, now_ms: int) -> bool:
         """The controller's newest word on this partition. Returns whether the high watermark moved."""
-        if partition_epoch <= self.partition_epoch:
+        if state.partition_epoch <= self.partition_epoch:
             return False
-        excluded = set(self.isr) - set(isr)
-        self.partition_epoch = partition_epoch
-        self.isr = isr
+        replicas = state.replicas
+        excluded = set(self.isr) - set(state.isr)
+        self.partition_epoch = state.partition_epoch
+        self.isr = state.isr
+        self.needed_isr = state.needed_isr
         self.proposed_isr = None
         for replica in replicas:
             if replica != self._broker_id and (

@@ -36,7 +36,6 @@ class Partition:
     __slots__ = (
         "_high_watermark",
         "_leader",
-        "_min_insync_replicas",
         "_on_disk_failed",
         "_room",
         "_suspended",
@@ -56,7 +55,6 @@ class Partition:
         topic_id: UUID,
         log: PartitionLog,
         *,
-        min_insync_replicas: int,
         high_watermark: int,
         on_disk_failed: Callable[["Partition", DiskFailed], None],
     ) -> None:
@@ -68,7 +66,6 @@ class Partition:
         self.committed = OffsetWaiters()
         self.growth = GrowthWaiters()  # of what is committed
         self.appended = GrowthWaiters()  # of the log
-        self._min_insync_replicas = min_insync_replicas
         self._leader: LeaderState | None = None
         self._suspended: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
@@ -98,33 +95,17 @@ class Partition:
         unstable = self.log.producers.first_unstable_offset
         return self._high_watermark if unstable is None else min(unstable, self._high_watermark)
 
-    @property
-    def min_insync_replicas(self) -> int:
-        """How many replicas must have a batch before acks=all is answered."""
-        return self._min_insync_replicas
-
-    @min_insync_replicas.setter
-    def min_insync_replicas(self, value: int) -> None:
-        self._min_insync_replicas = value
-        if self._leader is not None:
-            self._leader.needed_isr = min(value, self._leader.replica_count)
-            self._settle(moved=self._leader.advance())
-
     def become_leader(self, broker_id: int, state: PartitionAssignment, *, now_ms: int) -> None:
         """Lead from now on. The epoch is on disk before anything is served under it."""
         self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
         self.leader_epoch, self.leader_id = state.leader_epoch, broker_id
         leader = self._leader = LeaderState(
             broker_id,
-            state.replicas,
-            state.isr,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch,
+            state,
             log_end_offset=self.log.log_end_offset,
             high_watermark=self._high_watermark,
             now_ms=now_ms,
         )
-        leader.needed_isr = min(self._min_insync_replicas, len(state.replicas))
         self._settle(moved=leader.advance())
 
     def become_follower(self, leader_id: int, leader_epoch: int) -> None:
@@ -145,7 +126,7 @@ class Partition:
             return False
         self._leader = leader
         leader.give_time(now_ms)
-        self.min_insync_replicas = self._min_insync_replicas
+        leader.advance()
         self._settle(moved=True)
         return True
 
@@ -157,12 +138,10 @@ class Partition:
         self.appended.notify()
 
     def isr_decided(self, state: PartitionAssignment, *, now_ms: int) -> None:
-        """The controller's newest word on replicas and ISR, within the same leader epoch."""
+        """The controller's newest word on replicas, ISR and minimum, within the same leader epoch."""
         leader = self._leader or self._suspended
         if leader is not None and state.leader_epoch == self.leader_epoch:
-            moved = leader.decided(state.replicas, state.isr, state.partition_epoch, now_ms=now_ms)
-            leader.needed_isr = min(self._min_insync_replicas, len(state.replicas))
-            self._settle(moved=moved or leader.advance())
+            self._settle(moved=leader.decided(state, now_ms=now_ms))
 
     def _settle(self, *, moved: bool) -> None:
         """After anything that can move the leader's high watermark: tell those who wait."""

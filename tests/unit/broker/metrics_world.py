@@ -127,7 +127,6 @@ class World:
             name,
             TOPIC_ID,
             log,
-            min_insync_replicas=2,
             high_watermark=0,
             on_disk_failed=lambda *_: None,
         )

@@ -61,9 +61,11 @@ async def alter(broker: OneBroker, configs: list[tuple[str, int, str | None]]) -
 
 def in_force(broker: OneBroker) -> tuple[LogConfig, int]:
     partition = broker.partitions.get("orders", 0)
+    state = broker.cluster.state.partition("orders", 0)
     assert partition is not None
+    assert state is not None
     assert all(segment.config is partition.log.config for segment in partition.log.segments)
-    return partition.log.config, partition.min_insync_replicas
+    return partition.log.config, state.min_isr
 
 
 @pytest.mark.parametrize("name", HONOURED)

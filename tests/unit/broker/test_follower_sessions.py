@@ -51,7 +51,6 @@ def hosted(disk: MemoryDisk, folder: str, index: int) -> Partition:
         where,
         TOPIC_ID,
         log,
-        min_insync_replicas=1,
         high_watermark=0,
         on_disk_failed=on_disk_failed,
     )
@@ -205,7 +204,7 @@ def test_one_that_is_not_in_sync_hears_of_it_too(brokers: TwoBrokers) -> None:
     """The high watermark moves with the append then, and is told about first."""
 
     async def story() -> None:
-        alone = PartitionState((LEADER, FOLLOWER), (LEADER,), LEADER, EPOCH, 5)
+        alone = PartitionState((LEADER, FOLLOWER), (LEADER,), LEADER, EPOCH, 5, min_isr=1)
         brokers.led(2).isr_decided(alone, now_ms=brokers.now_ms)
         await brokers.settle()
         waiting = asyncio.create_task(brokers.ask(max_wait_ms=60_000))

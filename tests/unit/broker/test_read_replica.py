@@ -52,7 +52,6 @@ def partition() -> Partition:
         where,
         UUID(int=1),
         log,
-        min_insync_replicas=1,
         high_watermark=0,
         on_disk_failed=lambda partition, error: None,
     )

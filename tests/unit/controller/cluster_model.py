@@ -49,6 +49,7 @@ class ClusterModel:
         self._txn = 0
         self._topic_ids = 0
         self.controller_epoch = 0
+        self.settings = ControllerSettings()  # of the broker that the next controller runs on
         self.replica = ClusterState()
         self._log = ChangeLog(-1)
         for broker_id in brokers:
@@ -68,7 +69,7 @@ class ClusterModel:
             Core(
                 state=picture.state,
                 nodes=picture.nodes,
-                settings=ControllerSettings(),
+                settings=self.settings,
                 config_rules=PlainRules(),
                 new_topic_id=self._new_topic_id,
                 random_below=lambda _: 0,

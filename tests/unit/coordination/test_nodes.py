@@ -34,9 +34,9 @@ BROKER = BrokerNode(
     clean_since_epoch=9,
 )
 TOPIC = TopicNode(text_of_id(TOPIC_ID), {0: (1, 2), 1: (3, 1, 2)}, {1: (3,)}, {1: (2,)})
-STATE = PartitionStateNode(controller_epoch=4, leader=1, leader_epoch=7, isr=(1, 2))
+STATE = PartitionStateNode(controller_epoch=4, leader=1, leader_epoch=7, isr=(1, 2), min_isr=1)
 SHRUNK = PartitionStateNode(
-    controller_epoch=4, leader=-1, leader_epoch=8, isr=(), elr=(2,), last_known_elr=(1,)
+    controller_epoch=4, leader=-1, leader_epoch=8, isr=(), elr=(2,), last_known_elr=(1,), min_isr=2
 )
 EXAMPLES = {
     BrokerNode.path(1): BROKER.encode(),

@@ -32,7 +32,6 @@ def followed(topic: str, index: int, disk: MemoryDisk | None = None) -> Partitio
         where,
         IDS[topic],
         log,
-        min_insync_replicas=1,
         high_watermark=0,
         on_disk_failed=on_disk_failed,
     )

@@ -35,7 +35,6 @@ def following(*, high_watermark: int) -> Partition:
         ORDERS,
         UUID(int=7),
         log,
-        min_insync_replicas=1,
         high_watermark=high_watermark,
         on_disk_failed=on_disk_failed,
     )

@@ -1,5 +1,6 @@
 """How far a log is committed, and who is in sync."""
 
+from headrace.controller.values import Partition
 from headrace.replication.leader import LeaderState
 
 LAG_MS = 1_000
@@ -8,18 +9,22 @@ LAG_MS = 1_000
 def leading(
     *, isr: tuple[int, ...] = (1, 2, 3), end_offset: int = 0, needed_isr: int = 1, now_ms: int = 0
 ) -> LeaderState:
-    leader = LeaderState(
+    return LeaderState(
         1,
-        (1, 2, 3),
-        isr,
-        leader_epoch=5,
-        partition_epoch=10,
+        Partition((1, 2, 3), isr, 1, 5, partition_epoch=10, min_isr=needed_isr),
         log_end_offset=end_offset,
         high_watermark=0,
         now_ms=now_ms,
     )
-    leader.needed_isr = needed_isr
-    return leader
+
+
+def decided(
+    leader: LeaderState, replicas: tuple[int, ...], isr: tuple[int, ...], partition_epoch: int
+) -> bool:
+    state = Partition(
+        replicas, isr, 1, 5, partition_epoch=partition_epoch, min_isr=leader.needed_isr
+    )
+    return leader.decided(state, now_ms=0)
 
 
 def fetched(leader: LeaderState, replica: int, offset: int, now_ms: int = 0) -> bool:
@@ -78,7 +83,7 @@ def test_nothing_is_committed_below_the_minimal_isr() -> None:
     leader.proposed_isr = (1, 2)
     fetched(leader, 2, 10)
     assert leader.high_watermark == 0, "proposed is not decided"
-    assert leader.decided((1, 2, 3), (1, 2), 11, now_ms=0)
+    assert decided(leader, (1, 2, 3), (1, 2), 11)
     assert leader.high_watermark == 10
 
 
@@ -99,7 +104,7 @@ def test_a_shrinking_isr_still_waits_for_the_old_member() -> None:
     fetched(leader, 2, 10)
     leader.propose((1, 2))
     assert leader.high_watermark == 0
-    assert leader.decided((1, 2, 3), (1, 2), 11, now_ms=0)
+    assert decided(leader, (1, 2, 3), (1, 2), 11)
     assert leader.high_watermark == 10
 
 
@@ -154,15 +159,15 @@ def test_one_change_at_a_time() -> None:
 
 def test_an_older_word_of_the_controller_is_ignored() -> None:
     leader = leading()
-    assert not leader.decided((1, 2, 3), (1,), 10, now_ms=0)
+    assert not decided(leader, (1, 2, 3), (1,), 10)
     assert len(leader.isr) == 3
-    leader.decided((1, 2, 3), (1,), 11, now_ms=0)
+    decided(leader, (1, 2, 3), (1,), 11)
     assert len(leader.isr) == 1
 
 
 def test_replicas_come_and_go_with_a_reassignment() -> None:
     leader = leading(isr=(1, 2))
-    leader.decided((1, 2, 4), (1, 2), 11, now_ms=0)
+    decided(leader, (1, 2, 4), (1, 2), 11)
     assert leader.replica_count == 3
     assert not fetched(leader, 3, 99)
     fetched(leader, 4, 0)
@@ -175,7 +180,7 @@ def test_whoever_left_the_isr_joins_again_only_by_a_new_fetch() -> None:
     leader.on_append(10)
     fetched(leader, 2, 10)
     fetched(leader, 3, 10)
-    leader.decided((1, 2, 3), (1, 2), 11, now_ms=0)
+    decided(leader, (1, 2, 3), (1, 2), 11)
     assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) is None, "it may have come back empty"
     fetched(leader, 3, 0)
     assert leader.next_isr(now_ms=0, max_lag_ms=LAG_MS) is None

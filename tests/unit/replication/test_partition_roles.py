@@ -29,10 +29,11 @@ class State(NamedTuple):
     leader_epoch: int
     isr: tuple[int, ...] = (1, 2, 3)
     partition_epoch: int = 0
+    needed_isr: int = 1
     replicas: tuple[int, ...] = (1, 2, 3)
 
 
-def partition(*, min_insync_replicas: int = 1) -> Partition:
+def partition() -> Partition:
     def on_disk_failed(_: Partition, error: DiskFailed) -> None:
         raise AssertionError(error)
 
@@ -43,7 +44,6 @@ def partition(*, min_insync_replicas: int = 1) -> Partition:
         ORDERS,
         TOPIC_ID,
         log,
-        min_insync_replicas=min_insync_replicas,
         high_watermark=0,
         on_disk_failed=on_disk_failed,
     )
@@ -166,10 +166,20 @@ def test_whoever_became_a_follower_meanwhile_has_nothing_to_resume() -> None:
 def test_the_minimum_changes_while_suspended() -> None:
     leader = leading(1, isr=(1,))
     leader.suspend()
-    leader.min_insync_replicas = 2
+    leader.isr_decided(State(1, isr=(1,), partition_epoch=1, needed_isr=2), now_ms=NOW_MS)
     leader.resume(now_ms=NOW_MS)
     append(leader)
     assert leader.high_watermark == 0
+
+
+def test_the_minimum_and_the_isr_change_in_one_step() -> None:
+    """A smaller ISR must not commit by the minimum that held for the larger one."""
+    leader = leading(1, isr=(1, 2))
+    append(leader)
+    leader.isr_decided(State(1, isr=(1,), partition_epoch=1, needed_isr=2), now_ms=NOW_MS)
+    assert leader.high_watermark == 0
+    leader.isr_decided(State(1, isr=(1,), partition_epoch=2, needed_isr=1), now_ms=NOW_MS)
+    assert leader.high_watermark == 1
 
 
 def test_a_full_disk_is_told_of_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:

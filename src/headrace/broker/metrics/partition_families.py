@@ -71,7 +71,7 @@ class PartitionPicture:
             partition,
             replicas,
             len(state.isr),
-            min(partition.min_insync_replicas, replicas),
+            state.needed_isr,
             state.is_reassigning,
         )
         self.hosted.append(row)

@@ -108,7 +108,7 @@ class SimulatedBroker:
         around = self.around
         self.life += 1
         self.condition = Condition.UP
-        settings = _settings(self.broker_id)
+        settings = _settings(self.broker_id, around.plan.default_min_isr(self.broker_id))
         live_settings = LiveSettings(settings)
         self.log_dirs = LogDirs(
             self.disk,
@@ -362,11 +362,12 @@ def _ask_for_changes(
 
 
 @cache
-def _settings(broker_id: int) -> BrokerSettings:
+def _settings(broker_id: int, min_isr: int) -> BrokerSettings:
     return BrokerSettings.from_properties(
         {
             "node.id": str(broker_id),
             "log.dirs": LOG_DIR,
+            "min.insync.replicas": str(min_isr),
         }
     )
 

@@ -138,11 +138,12 @@ class Cluster:
     async def _create_topic(self, broker: SimulatedBroker) -> None:
         plan = self.plan
         configs = {
-            "min.insync.replicas": str(plan.min_insync_replicas),
             "internal.segment.bytes": str(plan.segment_bytes),
             "index.interval.bytes": "150",
             "file.delete.delay.ms": "500",
         }
+        if not plan.defaults_differ:
+            configs["min.insync.replicas"] = str(plan.min_insync_replicas)
         if plan.syncs_every_append:
             configs["flush.messages"] = "1"
         topic = NewTopic(

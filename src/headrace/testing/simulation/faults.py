@@ -9,8 +9,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol
 
+from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigOperation, ConfigWish
+from headrace.controller.core import Event
 from headrace.controller.leaders import ElectLeaders
 from headrace.controller.reassignment import AlterReassignments
+from headrace.controller.values import ConfigKind
 from headrace.coordination.nodes import BrokerEpochNode, ControllerNode, TopicNode
 from headrace.coordination.store import Delete
 from headrace.ids import TopicPartition
@@ -63,6 +66,7 @@ class Nemesis:
             Fault.ELECT: self._elect,
             Fault.MOVE: self._move,
             Fault.DELETE: self._delete,
+            Fault.MINIMUM: self._change_minimum,
         }
 
     def start(self) -> None:
@@ -133,7 +137,9 @@ class Nemesis:
     def _may_die(self, broker: SimulatedBroker, *, loses: bool) -> bool:
         self._dead = {each: lost for each, lost in self._dead.items() if not self._is_whole(each)}
         others = [lost for each, lost in self._dead.items() if each != broker.broker_id]
-        if any(others) or (loses and (others or self._around.plan.min_insync_replicas < 2)):
+        plan = self._around.plan
+        has_promise = plan.is_minimum_fixed and plan.min_insync_replicas >= 2
+        if any(others) or (loses and (others or not has_promise)):
             return False
         self._dead[broker.broker_id] = loses or self._dead.get(broker.broker_id, False)
         return True
@@ -239,8 +245,22 @@ class Nemesis:
             self._around.invariants.truths[where].delete_to(offset)
             partition.delete_records(offset)
 
+    def _change_minimum(self, broker: SimulatedBroker) -> None:
+        """Set another minimum for the topic, often to as many as are in sync, which is the remedy for
+        NOT_ENOUGH_REPLICAS; or none, and then the default of the controller's broker counts."""
+        chance = self._around.chance
+        where, truth = chance.choice(list(self._around.invariants.truths.items()))
+        value = chance.choice((None, "2", "3"))
+        if truth.stored is not None and chance.random() < 0.5:
+            value = str(max(1, len(truth.stored.isr)))
+        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
+        edit = ConfigEdit(key="min.insync.replicas", operation=operation, value=value)
+        wish = ConfigWish(kind=ConfigKind.TOPIC, name=where.topic, edits=(edit,))
+        self._around.note("minimum", value)
+        broker.run(self._ask(broker, AlterConfigs(wishes=(wish,))))
+
     @staticmethod
-    async def _ask(broker: SimulatedBroker, *events: ElectLeaders | AlterReassignments) -> None:
+    async def _ask(broker: SimulatedBroker, *events: Event[object]) -> None:
         for event in events:
             await broker.ask(event)
 

@@ -28,6 +28,7 @@ class Fault(Enum):
     ELECT = "elect"  # another replica that is in sync is made leader
     MOVE = "move"  # a partition is reassigned
     DELETE = "delete"  # records are deleted from the front
+    MINIMUM = "minimum"  # an operator changes the topic's min.insync.replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,9 @@ class Plan:
     replication_factor: int
     partition_count: int
     min_insync_replicas: int
+    defaults_differ: (
+        bool  # the topic sets no minimum, and each broker's settings have another default
+    )
     syncs_every_append: bool
     segment_bytes: int
     faults: tuple[Fault, ...]
@@ -48,6 +52,15 @@ class Plan:
     weather: NetworkWeather
     replica_lag_ms: int
     session_timeout_ms: int = 500
+
+    @property
+    def is_minimum_fixed(self) -> bool:
+        """Whether the same number of replicas must be in sync from start to end, whoever is controller."""
+        return not self.defaults_differ and Fault.MINIMUM not in self.faults
+
+    def default_min_isr(self, broker_id: int) -> int:
+        """min.insync.replicas in a broker's settings."""
+        return 1 + broker_id % 2 if self.defaults_differ else 1
 
 
 def draw_plan(seed: int, steps: int) -> Plan:
@@ -62,12 +75,16 @@ def draw_plan(seed: int, steps: int) -> Plan:
         slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
-    kinds = list(Fault)
+    kinds: list[Fault] = [fault for fault in Fault if fault is not Fault.MINIMUM]
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
     faults = chance.sample(kinds, chance.randint(1, 6))
     if chance.random() < 0.3 and Fault.LAG not in faults:
         faults.append(Fault.LAG)  # an ISR that shrinks and grows is fertile ground for the others
+    if chance.random() < 0.25:
+        # It is of no consequence unless the ISR shrinks below the minimum and the leader dies after that.
+        replication_factor = chance.choice((2, 2, replication_factor))
+        faults += [Fault.MINIMUM, *(each for each in (Fault.KILL, Fault.LAG) if each not in faults)]
     return Plan(
         seed=seed,
         steps=steps,
@@ -82,4 +99,5 @@ def draw_plan(seed: int, steps: int) -> Plan:
         outage_ms=chance.choice((100, 500, 1_500)),
         weather=weather,
         replica_lag_ms=chance.choice((150, 300, 1_000)),
+        defaults_differ=chance.random() < 0.1,
     )

@@ -35,6 +35,7 @@ VERSION = 9
 class State(NamedTuple):
     isr: tuple[int, ...]
     partition_epoch: int
+    needed_isr: int
     leader_epoch: int = 4
     replicas: tuple[int, ...] = (1, 2, 3)
 
@@ -48,16 +49,17 @@ def leading(*, min_insync_replicas: int) -> Partition:
         ORDERS,
         UUID(int=7),
         log,
-        min_insync_replicas=min_insync_replicas,
         high_watermark=0,
         on_disk_failed=on_disk_failed,
     )
-    partition.become_leader(1, State((1, 2, 3), 0), now_ms=NOW_MS)
+    partition.become_leader(1, State((1, 2, 3), 0, min_insync_replicas), now_ms=NOW_MS)
     return partition
 
 
 def decide(partition: Partition, *isr: int, epoch: int) -> None:
-    partition.isr_decided(State(isr, epoch), now_ms=NOW_MS)
+    assert partition.leader is not None
+    needed_isr = partition.leader.needed_isr
+    partition.isr_decided(State(isr, epoch, needed_isr), now_ms=NOW_MS)
 
 
 def fetch(partition: Partition, replica: int, offset: int) -> None:
