@@ -10,6 +10,7 @@ from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigOperation, ConfigWish
 from headrace.controller.core import ControllerSettings, Event
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
+from headrace.controller.elections import complete_copies
 from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.leaders import ElectionType, ElectLeaders
@@ -116,8 +117,13 @@ class AnyCluster(RuleBasedStateMachine):
 
     @rule(target=events, name=TOPICS, index=INDEXES, replicas=st.none() | REPLICAS)
     def reassign(self, name: str, index: int, replicas: tuple[int, ...] | None) -> Event[object]:
+        before = self.model.state.partition(name, index)
         targets = {TopicPartition(name, index): replicas}
-        return self._do(AlterReassignments(targets=targets))
+        event = self._do(AlterReassignments(targets=targets))
+        if before is not None and complete_copies(before):
+            kept = complete_copies(before) & complete_copies(self.model.partition(name, index))
+            assert kept, f"{before} to {replicas}: {self.model.partition(name, index)}"
+        return event
 
     @rule(target=events, name=TOPICS, allowed=st.booleans())
     def allow_unclean(self, name: str, allowed: bool) -> Event[object]:

@@ -80,9 +80,16 @@ def clean_leader(partition: Partition, candidates: Collection[int]) -> int | Non
     return None
 
 
+def complete_copies(partition: Partition) -> set[int]:
+    """The replicas that are held to have everything committed, alive or not."""
+    trusted = {*partition.isr, *partition.elr} or {*partition.last_known_elr}
+    return trusted & {*partition.replicas}
+
+
 def unclean_leader(partition: Partition, candidates: Collection[int]) -> int | None:
-    """Any living replica, or None."""
-    return next((replica for replica in partition.replicas if replica in candidates), None)
+    """Any living replica, or None; one that is being added comes last, because it has the least."""
+    by_trust = sorted(partition.replicas, key=lambda replica: replica in partition.adding)
+    return next((replica for replica in by_trust if replica in candidates), None)
 
 
 def elect(partition: Partition, candidates: Collection[int], *, unclean: bool) -> Partition:

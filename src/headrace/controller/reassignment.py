@@ -12,7 +12,7 @@ import msgspec
 from headrace.controller.assignments import check_assignment
 from headrace.controller.changes import Change, PartitionChanged
 from headrace.controller.core import Core, Decision, Group
-from headrace.controller.elections import clean_leader, with_isr, with_leader
+from headrace.controller.elections import clean_leader, complete_copies, with_isr, with_leader
 from headrace.controller.growth import topic_node
 from headrace.controller.refusals import Refusal
 from headrace.controller.values import NO_LEADER, Partition
@@ -184,10 +184,16 @@ def _taken_back(partition: Partition, core: Core, where: TopicPartition) -> Part
 
 
 def _led(partition: Partition, core: Core, where: TopicPartition) -> Partition:
-    """The partition under another leader, if its own is not among its replicas any more."""
-    if partition.leader in partition.replicas or partition.leader == NO_LEADER:
+    """The partition with other replicas, under another leader if its own is not among them any more.
+
+    Refused if no replica would be left that has everything committed, because a replica that goes deletes its log.
+    """
+    before = core.state.topics[where.topic].partitions[where.partition]
+    copies = complete_copies(before)
+    keeps_a_copy = not copies or bool(copies.intersection(partition.replicas))
+    if keeps_a_copy and partition.leader in (*partition.replicas, NO_LEADER):
         return partition
-    heir = clean_leader(partition, core.eligible())
+    heir = clean_leader(partition, core.eligible()) if keeps_a_copy else None
     if heir is None:
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -4,6 +4,7 @@ import pytest
 
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.leaders import ElectionType, ElectLeaders, imbalanced
+from headrace.controller.offline_replicas import ReplicasOffline
 from headrace.controller.reassignment import AlterReassignments, PartitionAnswer
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import NO_LEADER
@@ -160,3 +161,61 @@ def test_elections_everywhere_leave_out_what_needs_none(model: ClusterModel) -> 
     ]
     answers = model.do(ElectLeaders(partitions=(TopicPartition("x", 0), TopicPartition("t", 9))))
     assert [a.message for a in answers] == ["No such topic as x", "No such partition as t-9"]
+
+
+def moved_away_and_lost(model: ClusterModel) -> None:
+    """(0, 1) moves to (2, 3); 0 and 1 die, 2 leads and commits alone, and loses its session."""
+    move(model, (2, 3))
+    propose(model, 0, 1, 2)
+    model.lose(0, 1)
+    partition = model.partition("t")
+    assert (partition.leader, partition.isr) == (2, (2,))
+    model.lose(2)
+    model.register(0)
+    model.register(1)
+    partition = model.partition("t")
+    assert (partition.leader, partition.isr, partition.elr) == (NO_LEADER, (), (2,))
+
+
+@pytest.mark.parametrize("target", [None, (0, 1), (1, 3)])
+def test_the_only_complete_copy_is_not_moved_away_from(
+    model: ClusterModel, target: tuple[int, ...] | None
+) -> None:
+    """Only replica 2 has everything that is committed: a move back or elsewhere would delete it."""
+    moved_away_and_lost(model)
+    before = model.partition("t")
+    assert move(model, target).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert model.partition("t") == before
+    model.register(2)
+    assert model.partition("t").leader == 2, "nothing is lost"
+
+
+def test_the_last_known_leader_is_a_complete_copy_too(model: ClusterModel) -> None:
+    move(model, (2, 3))
+    propose(model, 0, 1, 2)
+    model.lose(0, 1)
+    failed = frozenset({(model.topic_id("t"), 0)})
+    model.do(ReplicasOffline(broker_id=2, broker_epoch=model.epoch(2), replicas=failed))
+    before = model.partition("t")
+    assert (before.isr, before.elr, before.last_known_elr) == ((), (), (2,))
+    assert move(model, None).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert model.partition("t") == before
+
+
+def test_a_move_is_taken_back_after_an_unclean_election_was_asked_for(model: ClusterModel) -> None:
+    """The way out when the broker with the complete copy will never come back."""
+    moved_away_and_lost(model)
+    (answer,) = model.do(ElectLeaders(election_type=ElectionType.UNCLEAN, partitions=(T0,)))
+    assert answer.error is ErrorCode.NONE
+    assert move(model, None).error is ErrorCode.NONE
+    partition = model.partition("t")
+    assert (partition.replicas, partition.leader) == ((0, 1), 0)
+
+
+def test_a_move_without_a_leader_is_taken_back_to_a_complete_copy(model: ClusterModel) -> None:
+    move(model, (2, 3))
+    model.lose(0, 1)
+    partition = model.partition("t")
+    assert (partition.leader, partition.isr, partition.elr) == (NO_LEADER, (), (0, 1))
+    assert move(model, None).error is ErrorCode.NONE
+    assert model.partition("t").elr == (0, 1)

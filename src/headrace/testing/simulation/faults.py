@@ -234,7 +234,8 @@ class Nemesis:
         chance, plan = self._around.chance, self._around.plan
         where = chance.choice(list(self._around.invariants.truths))
         target = tuple(chance.sample(list(self._around.brokers), plan.replication_factor))
-        broker.run(self._ask(broker, AlterReassignments(targets={where: target})))
+        wanted = None if chance.random() < 0.3 else target
+        broker.run(self._ask(broker, AlterReassignments(targets={where: wanted})))
 
     def _delete(self, broker: SimulatedBroker) -> None:
         where = self._around.chance.choice(list(self._around.invariants.truths))

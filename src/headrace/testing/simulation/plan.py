@@ -26,7 +26,7 @@ class Fault(Enum):
     CLOCK = "clock"  # a wall clock jumps
     BOUNCE = "bounce"  # a broker is shut down in an orderly way and started again
     ELECT = "elect"  # another replica that is in sync is made leader
-    MOVE = "move"  # a partition is reassigned
+    MOVE = "move"  # a partition is reassigned, or a reassignment cancelled
     DELETE = "delete"  # records are deleted from the front
     MINIMUM = "minimum"  # an operator changes the topic's min.insync.replicas
 
