@@ -1,6 +1,6 @@
 """Small types that every part shares: what a number or a string identifies."""
 
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
 BrokerId = NewType("BrokerId", int)
@@ -9,6 +9,10 @@ ProducerId = NewType("ProducerId", int)
 NO_PRODUCER_ID = ProducerId(-1)
 NO_LEADER_EPOCH = -1
 NO_TOPIC_ID = UUID(int=0)
+# Topics of the coordinators. A key's hash modulo the number of partitions says which one holds it.
+INTERNAL_TOPICS: Final = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state")
+)
 
 
 class TopicPartition(NamedTuple):

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, TypeAlias
 
-from headrace.broker.apis.produce import INTERNAL_TOPICS, when_committed
+from headrace.broker.apis.produce import when_committed
 from headrace.broker.clock import Clock
 from headrace.broker.frame_buffer import Frame
 from headrace.broker.traffic import Traffic
+from headrace.ids import INTERNAL_TOPICS
 from headrace.log.append_result import Refused
 from headrace.records.batch_view import (
     HEADER_BYTES,

@@ -24,6 +24,7 @@ from headrace.controller.refusals import Refusal
 from headrace.controller.topics import TopicAnswer, check_single
 from headrace.controller.values import ConfigKind, Partition
 from headrace.coordination.nodes import TopicNode, text_of_id
+from headrace.ids import INTERNAL_TOPICS
 from headrace.wire.error_code import ErrorCode
 
 
@@ -76,6 +77,12 @@ def _grow(core: Core, wanted: MorePartitions) -> tuple[list[Group], PartitionsAd
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {wanted.name} currently has {present} partition(s); {wanted.count} would "
             "not be an increase.",
+        )
+    if wanted.name in INTERNAL_TOPICS:
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The number of partitions of {wanted.name} cannot be changed, because it says which "
+            "partition holds a group's committed offsets.",
         )
     additional = wanted.count - present
     check_count(core, additional)

@@ -244,3 +244,22 @@ def test_deletion_that_a_crash_interrupts_is_absent_or_completed() -> None:
         model.crash_after(DeleteTopics(names=("t",)), groups)
         assert ("t" in model.state.topics) == (groups == 0)
         model.check()
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_a_topic_of_a_coordinator_does_not_grow(name: str) -> None:
+    """The number of partitions says where a group's offsets are: with another one nobody would find them."""
+    model = ClusterModel(0)
+    model.do(CreateTopics(topics=(NewTopic(name=name, num_partitions=4, replication_factor=1),)))
+    before = dict(model.nodes)
+    for validate_only in (True, False):
+        (answer,) = model.do(
+            CreatePartitions(
+                topics=(MorePartitions(name=name, count=8),), validate_only=validate_only
+            )
+        )
+        assert answer.error is ErrorCode.INVALID_PARTITIONS
+        assert f"number of partitions of {name} cannot be changed" in str(answer.message)
+    assert model.nodes == before
+    (answer,) = model.do(CreatePartitions(topics=(MorePartitions(name=name, count=4),)))
+    assert answer.message == "Topic already has 4 partition(s)."

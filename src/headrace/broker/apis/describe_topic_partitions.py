@@ -8,7 +8,6 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and for 
 from collections.abc import Collection, Mapping
 from uuid import UUID
 
-from headrace.broker.apis.produce import INTERNAL_TOPICS
 from headrace.broker.authorized_operations import TOPIC_OPERATIONS
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.live_settings import LiveSettings
@@ -17,6 +16,7 @@ from headrace.broker.request import RequestContext
 from headrace.controller.cluster_state import Topic
 from headrace.controller.topics import name_fault
 from headrace.controller.values import Partition
+from headrace.ids import INTERNAL_TOPICS
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,

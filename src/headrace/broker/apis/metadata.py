@@ -13,7 +13,6 @@ from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from headrace.broker.apis.produce import INTERNAL_TOPICS
 from headrace.broker.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED_FOR,
@@ -28,7 +27,7 @@ from headrace.broker.topic_creation import TopicCreation
 from headrace.controller.cluster_state import Topic
 from headrace.controller.topics import name_fault
 from headrace.controller.values import Partition
-from headrace.ids import NO_TOPIC_ID
+from headrace.ids import INTERNAL_TOPICS, NO_TOPIC_ID
 from headrace.wire.codec import Piece
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.metadata import (

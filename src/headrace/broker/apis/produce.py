@@ -20,6 +20,7 @@ from headrace.broker.partition_lookup import missing
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.errors import MalformedMessage
+from headrace.ids import INTERNAL_TOPICS
 from headrace.log.append_result import Refused
 from headrace.records.batch_view import (
     HEADER_BYTES,
@@ -47,9 +48,6 @@ from headrace.wire.produce_response_codec import (
 )
 
 ADVERTISED_FROM: Final = 0
-INTERNAL_TOPICS: Final = frozenset(
-    ("__consumer_offsets", "__transaction_state", "__share_group_state")
-)
 _ADMIN_CLIENT: Final = "__admin_client"  # Kafka lets its own tools write to internal topics
 _FIRST_WITH_ZSTD: Final = 7
 _KNOWN_ACKS: Final = (-1, 0, 1)
