@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from headrace.controller.cluster_state import ClusterState
 from headrace.coordination.nodes import BrokerNode, ControllerNode
@@ -99,6 +100,38 @@ def test_writes_go_on_when_the_leader_is_killed(headrace_cluster: EmbeddedCluste
     assert consume(cluster, "a", 300) == numbered(0, 300)
     cluster.wait_until_in_sync()
     assert len(log_bytes(cluster, "a")) == 1
+
+
+def test_deleted_records_are_not_back_after_a_failover() -> None:
+    """Idle followers wait for 20 s at their leader, and hear of the deletion all the same."""
+    settings = {"replica.fetch.wait.max.ms": "20000", "replica.lag.time.max.ms": "60000"}
+    with EmbeddedCluster(settings) as cluster:
+        cluster.create_topic("a")
+        for round_number in range(1, 4):
+            produce(cluster, "a", *numbered(0, 10))
+            cluster.wait_until_in_sync()
+            place = TopicPartition("a", 0, round_number * 10 - 3)
+            admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+            began_s = time.monotonic()
+            deleted = admin.delete_records([place])[place].result(PATIENCE_S)
+            assert time.monotonic() - began_s < 10, "a fetch that waits is woken"
+            assert deleted.low_watermark == place.offset
+            first = cluster.leader("a")
+            cluster.kill(first)
+            assert cluster.leader("a") != first
+            assert earliest(cluster, "a") == place.offset
+            cluster.start(first)
+
+
+def earliest(cluster: EmbeddedCluster, topic: str) -> int:
+    """The first offset that a consumer can read."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "a-group"})
+    try:
+        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE_S)
+    finally:
+        consumer.close()
+    assert isinstance(low, int)
+    return low
 
 
 def test_a_stopped_broker_hands_its_leaderships_over(headrace_cluster: EmbeddedCluster) -> None:

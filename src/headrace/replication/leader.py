@@ -11,6 +11,7 @@ Rules:
 Integers in, integers out: this runs for every append and every fetch.
 """
 
+from collections.abc import Container
 from typing import Final, Protocol
 
 UNKNOWN: Final = -1
@@ -157,6 +158,15 @@ class LeaderState:
             return False
         self.high_watermark = committed
         return True
+
+    def low_watermark(self, log_start_offset: int, live: Container[int]) -> int:
+        """The least log start offset of the leader, which is given, and the followers on live brokers; -1 if one did not fetch yet."""
+        followers = (
+            progress.log_start_offset
+            for replica, progress in self._followers.items()
+            if replica in live
+        )
+        return min((log_start_offset, *followers))
 
     # ---- the ISR
 

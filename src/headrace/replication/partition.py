@@ -6,7 +6,7 @@ reported to `on_disk_failed` and answered with KAFKA_STORAGE_ERROR.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -45,6 +45,7 @@ class Partition:
         "leader_epoch",
         "leader_id",
         "log",
+        "log_starts",
         "topic_id",
         "topic_partition",
     )
@@ -66,6 +67,9 @@ class Partition:
         self.committed = OffsetWaiters()
         self.growth = GrowthWaiters()  # of what is committed
         self.appended = GrowthWaiters()  # of the log
+        self.log_starts = (
+            GrowthWaiters()
+        )  # of the followers' log start offsets, as the leader knows them
         self._leader: LeaderState | None = None
         self._suspended: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
@@ -136,12 +140,14 @@ class Partition:
         self.committed.dismiss()
         self.growth.notify()
         self.appended.notify()
+        self.log_starts.notify()
 
     def isr_decided(self, state: PartitionAssignment, *, now_ms: int) -> None:
         """The controller's newest word on replicas, ISR and minimum, within the same leader epoch."""
         leader = self._leader or self._suspended
         if leader is not None and state.leader_epoch == self.leader_epoch:
             self._settle(moved=leader.decided(state, now_ms=now_ms))
+            self.log_starts.notify()  # one that held the low watermark back may be gone
 
     def _settle(self, *, moved: bool) -> None:
         """After anything that can move the leader's high watermark: tell those who wait."""
@@ -247,7 +253,10 @@ class Partition:
         self._high_watermark = offset
 
     def delete_records(self, offset: int) -> int | Refused:
-        """Delete everything below `offset` (-1: all that is committed). Returns the new log start offset."""
+        """Delete everything below `offset` (-1: all that is committed). Returns the offset that -1 stood for.
+
+        The followers that wait for records are woken, because they delete when they hear of the new log start offset.
+        """
         if self._leader is None:
             return _NOT_LEADER
         high_watermark = self._high_watermark
@@ -257,8 +266,15 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} is not between 0 and the high watermark {high_watermark}",
             )
-        self.log.advance_log_start(offset)
-        return self.log.log_start_offset
+        if offset > self.log.log_start_offset:
+            self.log.advance_log_start(offset)
+            self.appended.notify()
+        return offset
+
+    def low_watermark(self, live: Container[int]) -> int | None:
+        """The least log start offset among the replicas on live brokers; None if this broker does not lead."""
+        leader = self._leader
+        return None if leader is None else leader.low_watermark(self.log.log_start_offset, live)
 
     # ---- reading
 
@@ -332,6 +348,8 @@ class Partition:
                 log_start_offset=follower.log_start_offset,
             )
             self._settle(moved=moved)
+            if self.log_starts:
+                self.log_starts.notify()
         stable = self.last_stable_offset
         return PartitionRead(
             records, self._high_watermark, stable, log.log_start_offset, None, diverging

@@ -313,6 +313,33 @@ def test_deleted_records_are_told(brokers: TwoBrokers) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_a_fetch_that_waits_hears_of_deleted_records_at_once(
+    brokers: TwoBrokers, is_idle: bool
+) -> None:
+    """DeleteRecords waits for the followers, idle ones too."""
+
+    async def story() -> None:
+        brokers.append(0)
+        await brokers.settle()
+        if not is_idle:
+            brokers.append(0)
+            assert await brokers.ask() == [0]
+            assert await brokers.ask() == [0], "the high watermark"
+        waiting = asyncio.create_task(brokers.ask(max_wait_ms=60_000))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert brokers.led(0).delete_records(1) == 1
+        async with asyncio.timeout(5):
+            assert await waiting == [0]
+        assert brokers.followed[0].log.log_start_offset == 1
+        assert brokers.led(0).low_watermark({FOLLOWER}) == 0
+        await brokers.ask()
+        assert brokers.led(0).low_watermark({FOLLOWER}) == 1
+
+    asyncio.run(story())
+
+
 def test_another_incarnation_is_noted_everywhere(brokers: TwoBrokers) -> None:
     async def story() -> None:
         await brokers.settle()

@@ -240,9 +240,16 @@ class _Fetch:
             answer.error_code
             or answer.details is not None
             or answer.preferred_read_replica != LEADER_ITSELF
+            or self._tells_of_deleted_records(key, answer)
         ):
             self._is_urgent = True
         return key, name, answer
+
+    def _tells_of_deleted_records(self, key: WantedKey, answer: FetchedPartition) -> bool:
+        """Whether a follower has to delete records that it was not told of yet: DeleteRecords waits for that."""
+        session = self._session
+        wanted = session.wanted.get(key) if session is not None and session.is_follower else None
+        return wanted is not None and -1 < wanted.log_start_offset < answer.log_start_offset
 
     def refresh(self) -> None:
         """Bring up to date what is told beside records: it moves also where nothing was read again."""
