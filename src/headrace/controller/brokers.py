@@ -92,6 +92,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         candidates = live - leaving
         steady = live.difference(restarted)
         offline = core.state.offline_replicas()
+        removed = core.removed(live)
         groups: list[Group] = []
         changes: list[Change] = []
         for name, topic in core.state.topics.items():
@@ -111,7 +112,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
                         restarted=restarted,
                         distrusted=distrusted,
                         min_isr=min_isr,
-                        unclean=unclean,
+                        unclean=unclean and removed.isdisjoint(partition.replicas),
                     )
                 if after != partition:
                     group, change = core.write_partition(name, index, after)

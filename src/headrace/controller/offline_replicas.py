@@ -50,7 +50,8 @@ class ReplicasOffline(msgspec.Struct, frozen=True, kw_only=True):
                 restarted=(),
                 distrusted=lost,
                 min_isr=core.min_isr(topic.name),
-                unclean=core.unclean_allowed(topic.name),
+                unclean=core.unclean_allowed(topic.name)
+                and core.removed(core.live()).isdisjoint(partition.replicas),
             )
             if after != partition:
                 group, change = core.write_partition(topic.name, index, after)
