@@ -2,7 +2,9 @@ from collections.abc import Callable
 from threading import Event
 from typing import Literal
 
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.interfaces import IAsyncResult
+from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 Watch = Callable[[WatchedEvent], None]
@@ -14,15 +16,23 @@ class TransactionRequest:
     def check(self, path: str, version: int) -> None: ...
     def commit_async(self) -> IAsyncResult[list[object]]: ...
 
+class KazooRetry:
+    def copy(self) -> KazooRetry: ...
+
 class KazooClient:
     hosts: list[tuple[str, int]]
     chroot: str
+    logger: object
+    _conn_retry: KazooRetry
+    _connection: ConnectionHandler
+    _session_timeout: int
     def __init__(
         self,
         hosts: str = ...,
         timeout: float = ...,
         *,
         client_id: tuple[int, bytes] | None = ...,
+        handler: SequentialThreadingHandler | None = ...,
         connection_retry: dict[str, float] | None = ...,
     ) -> None: ...
     @property
@@ -53,4 +63,5 @@ class KazooClient:
     ) -> IAsyncResult[list[str]]: ...
     def set_async(self, path: str, value: bytes, version: int = ...) -> IAsyncResult[ZnodeStat]: ...
     def delete_async(self, path: str, version: int = ...) -> IAsyncResult[bool]: ...
+    def sync_async(self, path: str) -> IAsyncResult[str]: ...
     def transaction(self) -> TransactionRequest: ...

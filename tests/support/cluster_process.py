@@ -117,6 +117,11 @@ class ClusterBroker:
         }
         write_properties(self._properties_path, self._properties)
 
+    def set(self, **properties: str) -> None:
+        """Other properties from the next start on; names have underscores for dots."""
+        self._properties |= {name.replace("_", "."): value for name, value in properties.items()}
+        write_properties(self._properties_path, self._properties)
+
     @property
     def pid(self) -> int:
         return self._process.pid

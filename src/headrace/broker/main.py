@@ -6,11 +6,11 @@ controller, take on roles, serve clients. Down: stop accepting, leave the groups
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from headrace.broker.clock import Clock, wall_clock
@@ -18,6 +18,12 @@ from headrace.broker.health import BrokerState
 from headrace.broker.log_opening import InThreads, RecoveryProgress
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.listener import Listener
+from headrace.broker.store_identity import (
+    STORE_FILE,
+    cluster_of_directories,
+    refuse_missing_file,
+    refuse_wrong_store,
+)
 from headrace.broker.wiring import Given, Parts
 from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.changes import ChangeBatch
@@ -30,16 +36,16 @@ from headrace.coordination.store import SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
+from headrace.log.incarnations import add_incarnation, read_incarnations
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import CleanRun, LogDirs
-from headrace.log.meta_properties import claim_directory, read_cluster_id
+from headrace.log.log_dirs import UNKNOWN_RUN, CleanRun, LogDirs
+from headrace.log.meta_properties import claim_directory
 from headrace.log.os_disk import OsDisk
 
 _logger = logging.getLogger(__name__)
 
 _COLLECTED_AFTER_ALLOCATIONS: Final = 20_000  # Python's 700 is for programs that make cycles
 
-STORE_FILE = "coordination.sqlite"
 _HAND_OVER_S = 10.0
 _HAND_OVER_ATTEMPTS = 4
 _HAND_OVER_PAUSE_S = 0.25
@@ -58,7 +64,7 @@ class Broker:
         """`make_store` for another store than the one that the settings name."""
         self._settings = settings
         self._clock = clock
-        self._make_store = make_store or partial(store_for, settings)
+        self._make_store = make_store
         self._stop = asyncio.Event()
         self._disk = OsDisk(max_open_files=_open_file_budget())
         self._registration: BrokerRegistration | None = None
@@ -74,18 +80,22 @@ class Broker:
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`; `on_ready` is called once clients are served. Raises what keeps the broker from that."""
+        known_cluster = cluster_of_directories(self._disk, self._settings)
         try:
-            async with self._open_store() as store:
+            async with self._open_store(known_cluster) as store:
+                await refuse_wrong_store(store, self._disk, self._settings, known_cluster)
                 await prepare(store)
+                identity = await cluster_id(store, text_of_id(uuid4()))
                 log_dirs = await self._open_logs(store)
+                previous_run = _of_cluster(log_dirs.previous_run, identity)
                 try:
                     async with asyncio.TaskGroup() as tasks:
-                        await self._start(store, log_dirs, tasks)
-                        on_ready()
-                        await self._stop.wait()
+                        if await self._start(store, log_dirs, identity, previous_run, tasks):
+                            on_ready()
+                            await self._stop.wait()
                         await self._shut_down()
                 finally:
-                    log_dirs.close(self._clock(), run=self._clean_run(log_dirs.previous_run))
+                    log_dirs.close(self._clock(), run=self._clean_run(previous_run, identity))
         except BaseExceptionGroup as failures:
             raise _first_failure(failures) from None
 
@@ -120,20 +130,28 @@ class Broker:
         return log_dirs
 
     @asynccontextmanager
-    async def _open_store(self) -> AsyncIterator[Store]:
-        store = self._make_store()
+    async def _open_store(self, known_cluster: str | None) -> AsyncIterator[Store]:
+        if self._make_store is not None:
+            store = self._make_store()
+        else:
+            refuse_missing_file(self._settings, known_cluster)
+            store = store_for(self._settings, is_new=known_cluster is None)
         await store.open()
         try:
             yield store
         finally:
             await store.close()
 
-    async def _start(self, store: Store, log_dirs: LogDirs, tasks: asyncio.TaskGroup) -> None:
+    async def _start(
+        self,
+        store: Store,
+        log_dirs: LogDirs,
+        identity: str,
+        previous_run: CleanRun,
+        tasks: asyncio.TaskGroup,
+    ) -> bool:
+        """Whether clients are served now; not if the broker was told to stop before."""
         settings = self._settings
-        known = next(
-            filter(None, (read_cluster_id(self._disk, each.path) for each in log_dirs.online)), None
-        )
-        identity = await cluster_id(store, known or text_of_id(uuid4()))
         for directory in log_dirs.online:
             claim_directory(
                 self._disk,
@@ -165,8 +183,9 @@ class Broker:
         for listener in parts.listeners:
             self.ports[listener.listener_name] = await listener.bind()
         store.on_session(self._on_session)
-        self._registration = self._make_registration(store, parts)
-        await self._registration.register()
+        self._registration = self._make_registration(store, parts, previous_run)
+        if not await self._unless_stopped(self._registration.register(), tasks):
+            return False
         for listener in parts.listeners:
             await listener.serve()
         jobs = [
@@ -184,22 +203,40 @@ class Broker:
         ]
         self._background = [tasks.create_task(job) for job in jobs]
         on_topics_deleted([], log_dirs.leftovers)
-        await self._has_picture.wait()
+        if not await self._unless_stopped(self._has_picture.wait(), tasks):
+            return False
         parts.dispatch.open()
         parts.lifecycle.state = BrokerState.RUNNING
+        return True
 
-    def _make_registration(self, store: Store, parts: Parts) -> BrokerRegistration:
-        settings = self._settings
+    async def _unless_stopped(
+        self, work: Coroutine[Any, Any, object], tasks: asyncio.TaskGroup
+    ) -> bool:
+        """Wait for some work, or until the broker is told to stop. Returns whether the work is done."""
+        working, stopping = tasks.create_task(work), tasks.create_task(self._stop.wait())
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        return not working.cancel()  # what is done cannot be cancelled
+
+    def _make_registration(
+        self, store: Store, parts: Parts, previous_run: CleanRun
+    ) -> BrokerRegistration:
+        incarnation, dead = str(uuid4()), []
+        for directory in parts.log_dirs.online:
+            try:
+                dead += read_incarnations(self._disk, directory.path)
+                add_incarnation(self._disk, directory.path, incarnation)
+            except DiskFailed as error:
+                _logger.warning("%s does not know who uses it: %s", directory.path, error)
         return BrokerRegistration(
             store,
-            settings.node_id,
-            self._broker_node(parts.log_dirs.previous_run),
-            takeover_timeout_ms=(
-                0 if settings.zookeeper_connect is None else settings.zookeeper_session_timeout_ms
-            ),
+            self._settings.node_id,
+            self._broker_node(previous_run, incarnation),
+            dead_incarnations=dead,
             on_epoch=lambda _: parts.roles.registered(),
             # As good as a lost session: others may have been elected.
             on_removed=partial(parts.roles.session_changed, SessionState.LOST),
+            on_confirmed=partial(parts.roles.session_changed, SessionState.CONNECTED),
         )
 
     def _apply(self, batch: ChangeBatch) -> None:
@@ -217,16 +254,17 @@ class Broker:
         if state is not SessionState.CONNECTED:
             _logger.warning("the session with the coordination store is %s", state.name.lower())
         self.parts.counts.note_session(state)
-        self.parts.roles.session_changed(state)
+        if state is not SessionState.CONNECTED:  # then the registration is looked at first
+            self.parts.roles.session_changed(state)
 
-    def _clean_run(self, previous: CleanRun) -> CleanRun:
+    def _clean_run(self, previous: CleanRun, identity: str) -> CleanRun:
         """What the marker of a clean stop says; without a registration this run changed nothing."""
         us = self._registration
-        return (
-            previous if us is None or us.epoch == -1 else CleanRun(us.epoch, us.clean_since_epoch)
-        )
+        if us is None or us.epoch == -1:
+            return previous._replace(cluster_id=identity)
+        return CleanRun(us.epoch, us.clean_since_epoch, identity)
 
-    def _broker_node(self, previous: CleanRun) -> BrokerNode:
+    def _broker_node(self, previous: CleanRun, incarnation: str) -> BrokerNode:
         settings = self._settings
         advertised = settings.advertised_listeners or tuple(
             listener._replace(port=self.ports[listener.name], host=_dialable(listener))
@@ -241,6 +279,7 @@ class Broker:
             rack=settings.broker_rack,
             previous_broker_epoch=previous.broker_epoch,
             clean_since_epoch=previous.since_epoch,
+            incarnation=incarnation,
         )
 
     async def _after_deletion(self, topics: list[tuple[str, UUID]], paths: list[str]) -> None:
@@ -305,8 +344,8 @@ class Broker:
             listener.abort_connections()
 
 
-def store_for(settings: BrokerSettings) -> Store:
-    """ZooKeeper where there is one, else a file of this broker's own."""
+def store_for(settings: BrokerSettings, *, is_new: bool = True) -> Store:
+    """ZooKeeper where there is one, else a file of this broker's own. Unless it `is_new`, the cluster has its place there."""
     if settings.zookeeper_connect is None:
         OsDisk().make_directory(settings.log_dirs[0])
         return EmbeddedStore(Path(settings.log_dirs[0]) / STORE_FILE)
@@ -314,6 +353,7 @@ def store_for(settings: BrokerSettings) -> Store:
         settings.zookeeper_connect,
         session_timeout_ms=settings.zookeeper_session_timeout_ms,
         connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
+        creates_chroot=is_new,
     )
 
 
@@ -326,6 +366,11 @@ async def _controlled_shutdown(parts: Parts, broker_id: int, broker_epoch: int) 
             return
         await asyncio.sleep(_HAND_OVER_PAUSE_S)
     _logger.warning("%d partitions have no other leader", len(answer.remaining))
+
+
+def _of_cluster(run: CleanRun, identity: str) -> CleanRun:
+    """A clean stop in another cluster says nothing about this one."""
+    return run if run.cluster_id in ("", identity) else UNKNOWN_RUN
 
 
 def _first_failure(failure: BaseException) -> BaseException:

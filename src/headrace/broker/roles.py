@@ -1,8 +1,11 @@
 """Makes the hosted partitions what the cluster says they are: creates, leads, resigns, reconfigures, deletes.
 
 Fed with the controller's changes, in order, before the request behind them is answered, many at a time excepted: these take
-turns with everything else. Applying a change twice does nothing the second time. A partition's new epoch counts only once its log knows it. A picture in which this incarnation of the
-broker is not yet registered is about another one: nothing is led, deleted or set aside because of it.
+turns with everything else. Applying a change twice does nothing the second time. A partition's new epoch counts only once its log knows it.
+
+A cluster state without this registration (broker id and broker epoch) gives nothing to lead and deletes nothing, because it
+may describe an earlier run of this broker. It ends every leadership, because what was led under this registration was given
+by a cluster state that contained it: since then the registration has been removed, and others are elected.
 """
 
 import logging
@@ -30,6 +33,7 @@ from headrace.controller.changes import (
 )
 from headrace.controller.values import ALL_BROKERS, ConfigKind
 from headrace.controller.values import Partition as PartitionState
+from headrace.coordination.lease import SessionLease
 from headrace.coordination.store import SessionState
 from headrace.coordinator.group.groups import Groups
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull
@@ -61,9 +65,10 @@ class Roles:
         clock: Clock,
         broker_epoch: Callable[[], int],
         on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None],
+        lease: SessionLease,
         new_at_once: int | None = None,
     ) -> None:
-        """`broker_epoch` is that of the present registration.
+        """`broker_epoch` is that of the present registration, `lease` that on the session with the store.
 
         With `new_at_once`, of many partitions with new roles only so many are settled by `apply`; the others by `settle_some`.
         `on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove.
@@ -78,6 +83,7 @@ class Roles:
         self._clock = clock
         self._broker_epoch = broker_epoch
         self._on_topics_deleted = on_topics_deleted
+        self._lease = lease
         self._void_epoch = -1  # of a registration that went with its session
         self._is_suspended = False
         self._is_behind = False  # changes were left out that a whole picture must make up for
@@ -89,6 +95,8 @@ class Roles:
     def apply(self, batch: ChangeBatch) -> None:
         """Take in what the controller published."""
         self._cluster.apply(batch)
+        if not self.is_registered:
+            self._resign_all()
         if batch.is_snapshot or self._is_behind or not self.is_registered:
             self._is_behind = True
             self._make_up(self._at_once)
@@ -170,6 +178,8 @@ class Roles:
             self._settle(topic, topic_id, index, state)
         else:
             is_ours = state.leader == self._cluster.broker_id
+            if here.is_leader and not is_ours:
+                self._resign(here)  # at once: another broker leads in a later epoch
             self._unsettled.add(here.topic_partition, is_led_here=is_ours)
 
     def _settle(
@@ -276,6 +286,7 @@ class Roles:
             log,
             high_watermark=checkpointed.get(topic_partition, 0),
             on_disk_failed=self._on_disk_failed,
+            lease=self._lease,
         )
         self._partitions.add(partition)
         return partition
@@ -294,13 +305,17 @@ class Roles:
             # Only a picture with the next registration in it can say what is ours.
             self._void_epoch = self._broker_epoch()
             self._is_suspended = False
-            for partition in self._partitions:
-                if partition.is_leader:
-                    self._stop_coordinating(partition)
-                partition.resign()
+            self._resign_all()
         elif state is SessionState.CONNECTED and self._is_suspended:
             self._is_suspended = False
             self._resume_all()
+
+    def _resign_all(self) -> None:
+        """What was led under a registration that is gone is led by others, or will be: no epoch of it comes back."""
+        for partition in self._partitions:
+            if partition.is_leader:
+                self._stop_coordinating(partition)
+            partition.resign()
 
     def _resume_all(self) -> None:
         for partition in self._partitions:

@@ -138,6 +138,7 @@ class Parts:
             wall_clock_ms=given.clock,
             new_uuid=lambda: str(uuid4()),
             spawn=given.tasks.create_task,
+            lease=given.store.lease,
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.followers = Followers(
@@ -169,6 +170,7 @@ class Parts:
             broker_epoch=given.broker_epoch,
             on_topics_deleted=given.on_topics_deleted,
             new_at_once=PARTITIONS_PER_TURN,
+            lease=given.store.lease,
         )
         self.role_turns = RoleTurns(self.roles)
         self.controller.after_creation = self.role_turns.settled

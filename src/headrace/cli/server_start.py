@@ -82,7 +82,7 @@ def default_data_directory() -> str:
 
 def _is_cluster_of_its_own(settings: "BrokerSettings") -> bool:
     """Whether a store in the data says so: a broker's topics are known there, not in any ZooKeeper."""
-    from headrace.broker.main import STORE_FILE
+    from headrace.broker.store_identity import STORE_FILE
 
     return Path(settings.log_dirs[0], STORE_FILE).exists()
 

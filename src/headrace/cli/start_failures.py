@@ -20,8 +20,11 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 def explained_start(failure: HeadraceError | OSError, settings: BrokerSettings) -> Failure:
     """The failure of a start with these settings."""
+    from headrace.broker.store_identity import WrongStore
     from headrace.coordination.store import StoreFailed, StoreInUse
 
+    if isinstance(failure, WrongStore):
+        return Failure(failure.what, hint=failure.hint)
     if isinstance(failure, StoreInUse):
         return _directory_in_use(settings.log_dirs[0])
     if isinstance(failure, StoreFailed) and settings.zookeeper_connect is not None:

@@ -121,7 +121,7 @@ def _format(options: argparse.Namespace) -> int:
 
 
 async def _make_store(directory: str, wanted_id: str) -> None:
-    from headrace.broker.main import STORE_FILE
+    from headrace.broker.store_identity import STORE_FILE
     from headrace.coordination.embedded import EmbeddedStore
     from headrace.coordination.membership import cluster_id, prepare
 

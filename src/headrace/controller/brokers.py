@@ -93,6 +93,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         candidates = live - leaving
         steady = live.difference(restarted)
         offline = core.state.offline_replicas()
+        removed = core.removed(live)
         groups: list[Group] = []
         changes: list[Change] = []
         for name, topic in core.state.topics.items():
@@ -113,7 +114,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
                         - (offline.get((topic.topic_id, index), set()) & steady),
                         restarted=restarted,
                         distrusted=distrusted,
-                        unclean=unclean,
+                        unclean=unclean and removed.isdisjoint(partition.replicas),
                     )
                 if after != before and not (before.is_new and after.leader == NO_LEADER):
                     group, change = core.write_partition(name, index, after)

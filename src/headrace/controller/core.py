@@ -6,7 +6,7 @@ group, each group whole; only when the last one is made do its changes become tr
 valid. If a write fails, the state is read again and the event decided again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -109,6 +109,8 @@ class Core(msgspec.Struct):
     random_below: Callable[[int], int]
     # The incarnations of brokers that partitions' states already take into account.
     seen_epochs: dict[int, int] = {}
+    # The brokers whose sessions live, registered or not.
+    sessions: frozenset[int] = frozenset()
 
     def live(self) -> set[int]:
         """The brokers that are registered."""
@@ -132,6 +134,13 @@ class Core(msgspec.Struct):
         default = "true" if self.settings.unclean_leader_election_enable else "false"
         setting = self.state.topic_setting(topic, "unclean.leader.election.enable", default)
         return setting.strip().lower() == "true"
+
+    def removed(self, live: Collection[int]) -> frozenset[int]:
+        """Brokers whose registration was removed although their session lives: they may lead without knowing better.
+
+        Until the session ends no partition of theirs has an unclean election, because it would lose what they take.
+        """
+        return self.sessions.difference(live)
 
     def write_partition(
         self, topic: str, index: int, after: Partition

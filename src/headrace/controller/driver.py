@@ -21,7 +21,7 @@ from headrace.controller.configs import AlterConfigs
 from headrace.controller.core import ConfigRules, ControllerSettings, Event
 from headrace.controller.leaders import ElectLeaders, imbalanced
 from headrace.controller.term import Term, TermParts
-from headrace.coordination.nodes import BrokerNode, ControllerNode, text_of_id
+from headrace.coordination.nodes import BrokerNode, BrokerSessionNode, ControllerNode, text_of_id
 from headrace.coordination.store import (
     SessionLost,
     SessionState,
@@ -183,6 +183,7 @@ class ControllerDriver:
         cancels = [
             await self._store.watch_node(ControllerNode.PATH, self._signal_seat),
             await self._store.watch_children(BrokerNode.ROOT, self._signal_brokers),
+            await self._store.watch_children(BrokerSessionNode.ROOT, self._signal_brokers),
         ]
         try:
             await term.catch_up()

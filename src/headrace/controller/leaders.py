@@ -10,7 +10,7 @@ import msgspec
 
 from headrace.controller.changes import Change
 from headrace.controller.core import Core, Decision, Group
-from headrace.controller.elections import elect, with_leader
+from headrace.controller.elections import clean_leader, elect, with_leader
 from headrace.controller.reassignment import PartitionAnswer
 from headrace.controller.refusals import Refusal
 from headrace.controller.values import NO_LEADER, Partition
@@ -72,6 +72,13 @@ class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
             return with_leader(partition, preferred)
         if partition.leader != NO_LEADER:
             raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
+        unsure = core.removed(core.live()).intersection(partition.replicas)
+        if unsure and clean_leader(partition, core.eligible()) is None:
+            raise Refusal(
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                f"The session of broker {min(unsure)} has not ended yet: it may still lead."
+                " Try again when it has",
+            )
         topic_id = core.state.topics[where.topic].topic_id
         offline = core.state.offline_replicas().get((topic_id, where.partition), set())
         candidates = core.eligible() - offline

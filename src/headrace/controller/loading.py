@@ -27,6 +27,7 @@ from headrace.controller.values import Broker, ConfigKind, Endpoint, Partition
 from headrace.coordination.nodes import (
     BrokerEpochNode,
     BrokerNode,
+    BrokerSessionNode,
     ConfigNode,
     DeletedTopicNode,
     MalformedNode,
@@ -36,7 +37,7 @@ from headrace.coordination.nodes import (
     id_of_text,
     states_below,
 )
-from headrace.coordination.store import Delete, Node, Store
+from headrace.coordination.store import Delete, Node, NoNode, Store
 
 Tree = Mapping[str, Node]
 
@@ -108,6 +109,15 @@ async def registrations(store: Store) -> dict[int, Registration]:
             clean_since_epoch=registered.clean_since_epoch,
         )
     return found
+
+
+async def living_sessions(store: Store) -> frozenset[int]:
+    """The brokers whose sessions live now, whether or not they are registered."""
+    try:
+        names = await store.children(BrokerSessionNode.ROOT)
+    except NoNode:
+        return frozenset()
+    return frozenset(int(name) for name in names if name.isdigit())
 
 
 def endpoints_of(node: BrokerNode) -> tuple[Endpoint, ...]:

@@ -49,7 +49,8 @@ class ReplicasOffline(msgspec.Struct, frozen=True, kw_only=True):
                 candidates=core.eligible() - elsewhere - lost,
                 restarted=(),
                 distrusted=lost,
-                unclean=core.unclean_allowed(topic.name),
+                unclean=core.unclean_allowed(topic.name)
+                and core.removed(core.live()).isdisjoint(partition.replicas),
             )
             if after != partition:
                 group, change = core.write_partition(topic.name, index, after)

@@ -16,7 +16,7 @@ from headrace.controller.brokers import BrokersSeen
 from headrace.controller.changes import ChangeBatch, ChangeLog
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.core import ConfigRules, ControllerSettings, Core, Decision, Event
-from headrace.controller.loading import load, registrations
+from headrace.controller.loading import living_sessions, load, registrations
 from headrace.controller.machine import ControllerMachine
 from headrace.coordination.store import Store, StoreFailed, StoreRefused, WriteUncertain
 
@@ -71,9 +71,15 @@ class Term:
 
     async def look_at_brokers(self) -> None:
         """See who is registered now, and look after the partitions that it touches."""
-        seen = BrokersSeen(registrations=await registrations(self._parts.store))
+        seen = await self._look(self.machine)
         # Once only: if everything has to be read again, the brokers are looked at then, and what was seen here is old.
         await self._attempt(seen)
+
+    async def _look(self, machine: ControllerMachine) -> BrokersSeen:
+        """Who is registered, and whose session lives. The registrations first: who is in neither has lost its session."""
+        registered = await registrations(self._parts.store)
+        machine.core.sessions = await living_sessions(self._parts.store)
+        return BrokersSeen(registrations=registered)
 
     async def _attempt(self, event: Event[A]) -> Decision[A] | None:
         """None if the picture was wrong; it is the newest one again by then."""
@@ -108,7 +114,7 @@ class Term:
                     seen_epochs=picture.seen_epochs,
                 )
             )
-            event = BrokersSeen(registrations=await registrations(parts.store))
+            event = await self._look(machine)
             decision = machine.decide(event)
             groups = (*picture.leftovers, *decision.groups)
             try:

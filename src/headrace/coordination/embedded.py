@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.coordination.store import (
     ANY_VERSION,
     BadVersion,
@@ -67,6 +68,11 @@ class EmbeddedStore:
     def session_state(self) -> SessionState:
         """CONNECTED from `open` to `close`."""
         return self._session_state
+
+    @property
+    def lease(self) -> SessionLease:
+        """The session is as long as the process has the file open."""
+        return ENDLESS
 
     @property
     def max_multi_bytes(self) -> int | None:

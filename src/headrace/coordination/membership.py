@@ -3,63 +3,85 @@
 Owns the order in which a broker announces itself; must not know what a controller makes of it.
 A rim: it waits for sessions. A registration is ephemeral, so it ends with the session, and others
 may remove it who take the broker for dead; `run` registers again in either case, with a new epoch.
+Beside it stands a node that nobody else removes: it ends with the session and tells that the session lives.
+
+A broker that starts while an earlier run of it is still registered replaces that registration, if it holds the lock on the data
+directory from which it was made: then the earlier process is dead. Otherwise it waits until the earlier session is over.
 """
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
 
 import msgspec
 
 from headrace.coordination.nodes import (
     ROOTS,
     BrokerNode,
+    BrokerSessionNode,
     ClusterIdNode,
     ControllerEpochNode,
+    MalformedNode,
 )
 from headrace.coordination.store import (
+    BadVersion,
     Create,
+    Delete,
+    Node,
     NodeExists,
     NoNode,
+    Operation,
     SessionLost,
     SessionState,
     Store,
-    StoreFailed,
     WriteUncertain,
 )
 
-_WITHDRAW_S = 2.0
+_logger = logging.getLogger(__name__)
 
-
-class BrokerIdTaken(StoreFailed):
-    """Another living broker is registered under this broker's id."""
+_WITHDRAW_S: Final = 2.0
+_RETRY_S: Final = 0.05
+_REMIND_S: Final = 10.0
 
 
 async def prepare(store: Store) -> None:
     """Create the nodes that others hang from, if this cluster is new."""
     if await store.get(ControllerEpochNode.PATH) is not None:
+        for path in ROOTS:  # an earlier version may have known fewer
+            await _create_if_missing(store, Create(path))
         return
     creations = [Create(path) for path in ROOTS]
     # Last, for it says that all the others are there.
     creations.append(Create(ControllerEpochNode.PATH, ControllerEpochNode.encode(0)))
     try:
         await store.multi(creations)
-    except NodeExists:
+    except (NodeExists, WriteUncertain):
         for creation in creations:
-            try:
-                await store.create(creation.path, creation.data, parents=True)
-            except NodeExists:
-                continue
+            await _create_if_missing(store, creation)
+
+
+async def _create_if_missing(store: Store, creation: Create) -> None:
+    while await store.get(creation.path) is None:
+        try:
+            await store.create(creation.path, creation.data, parents=True)
+        except (NodeExists, WriteUncertain):
+            continue
 
 
 async def cluster_id(store: Store, proposed: str) -> str:
     """The cluster's id: the one it has, or `proposed` from now on."""
-    try:
-        await store.create(ClusterIdNode.PATH, ClusterIdNode(proposed).encode(), parents=True)
-    except NodeExists:
-        node = await store.get(ClusterIdNode.PATH)
-        assert node is not None, "a cluster's id is never deleted"
-        return ClusterIdNode.decode(node.data).id
-    return proposed
+    await _create_if_missing(store, Create(ClusterIdNode.PATH, ClusterIdNode(proposed).encode()))
+    known = await known_cluster_id(store)
+    assert known is not None, "a cluster's id is never deleted"
+    return known
+
+
+async def known_cluster_id(store: Store) -> str | None:
+    """The id of the cluster that the store holds; None if it holds none."""
+    node = await store.get(ClusterIdNode.PATH)
+    return None if node is None else ClusterIdNode.decode(node.data).id
 
 
 class BrokerRegistration:
@@ -71,22 +93,25 @@ class BrokerRegistration:
         broker_id: int,
         node: BrokerNode,
         *,
-        takeover_timeout_ms: int = 0,
+        dead_incarnations: Collection[str] = (),
         on_epoch: Callable[[int], None] = lambda _: None,
         on_removed: Callable[[], None] = lambda: None,
+        on_confirmed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`takeover_timeout_ms`: how long to wait for a registration that a crash left behind.
+        """`dead_incarnations` are earlier runs of this broker whose processes are known to have ended.
 
-        The session timeout is right for ZooKeeper, 0 for the embedded store. `on_epoch` hears
-        the epoch of every registration, `on_removed` that somebody took one away.
+        `on_epoch` hears the epoch of every registration, `on_removed` that somebody took one away, `on_confirmed` that the
+        present one was found in its place after the session had been in doubt.
         """
         self._store = store
         self._broker_id = broker_id
         self._path = BrokerNode.path(broker_id)
+        self._session_path = BrokerSessionNode.path(broker_id)
         self._node = node
-        self._takeover_timeout_ms = takeover_timeout_ms
+        self._dead_incarnations = frozenset(dead_incarnations)
         self._on_epoch = on_epoch
         self._on_removed = on_removed
+        self._on_confirmed = on_confirmed
         self._changed = asyncio.Event()  # the session or the node
         self._lost = False
         self._is_leaving = False
@@ -97,23 +122,46 @@ class BrokerRegistration:
         self._stop_hearing = store.on_session(self._heard)
 
     async def register(self) -> int:
-        """Register and return the broker's epoch. Raises BrokerIdTaken, StoreFailed."""
-        deadline = asyncio.get_running_loop().time() + self._takeover_timeout_ms / 1000
+        """Register and return the broker's epoch; waits for as long as another holds the id. Raises StoreFailed."""
         while True:
             try:
-                created = await self._store.create(self._path, self._node.encode(), ephemeral=True)
-            except NodeExists:
-                ours = await self._store.get(self._path)
-                # An answer lost on the way: the node carries our very words, so it is ours.
-                if ours is not None and ours.data == self._node.encode():
-                    return self._registered(ours.created_txn)
-                if not await self._gone_before(deadline):
-                    raise BrokerIdTaken(
-                        f"broker {self._broker_id} is already registered ({await self._holder()}); "
-                        "is it running elsewhere?"
-                    ) from None
-            else:
-                return self._registered(created.created_txn)
+                epoch = await self._try_to_register()
+                if epoch is not None:
+                    return self._registered(epoch)
+                await self._wait_for_the_holder()
+            except (NodeExists, NoNode, BadVersion):
+                continue  # somebody wrote between our reading and our writing
+            except (SessionLost, WriteUncertain) as error:
+                _logger.info("broker %d registers once more: %s", self._broker_id, error)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _try_to_register(self) -> int | None:
+        """The epoch; None where the id is another's. Raises what the write raises."""
+        words = self._node.encode()
+        session_words = BrokerSessionNode(self._node.incarnation).encode()
+        standing = await self._store.get(self._path)
+        session = await self._store.get(self._session_path)
+        # An answer lost on the way: the node carries our very words, so it is ours.
+        if standing is not None and standing.data == words:
+            return standing.created_txn
+        writes: list[Operation] = []
+        for path, node, incarnation in (
+            (self._path, standing, self._incarnation_of_broker(standing)),
+            (self._session_path, session, self._incarnation_of_session(session)),
+        ):
+            if node is None or (path == self._session_path and node.data == session_words):
+                continue
+            if incarnation not in self._dead_incarnations:
+                return None
+            writes.append(Delete(path, node.version))
+        if session is None or session.data != session_words:
+            writes.append(Create(self._session_path, session_words, ephemeral=True))
+        writes.append(Create(self._path, words, ephemeral=True))
+        await self._store.multi(writes)
+        created = await self._store.get(self._path)
+        if created is None or created.data != words:
+            raise NoNode(self._path)
+        return created.created_txn
 
     async def run(self) -> None:
         """Register again after each lost session and each removal, until cancelled."""
@@ -125,14 +173,34 @@ class BrokerRegistration:
                 self._changed.clear()
                 if self._is_leaving or self._store.session_state is not SessionState.CONNECTED:
                     continue
-                if not self._lost and await self._is_removed():
+                try:
+                    await self._look()
+                except SessionLost:
                     self._lost = True
-                    self._on_removed()
-                if self._lost:
-                    await self._register_again()
+                    self._changed.set()
+                    await asyncio.sleep(_RETRY_S)
         finally:
             stop_watching()
             self._stop_hearing()
+
+    async def _look(self) -> None:
+        if not self._lost:
+            node = await self._store.get(self._path)
+            if self._is_leaving or self._lost:
+                return
+            if node is not None and node.created_txn == self.epoch:
+                self._on_confirmed()
+                return
+            self._lost = True
+            self._on_removed()
+        # The process lives, so nothing that it wrote is lost: as good as a clean restart.
+        self._node = msgspec.structs.replace(
+            self._node,
+            previous_broker_epoch=self.epoch,
+            clean_since_epoch=self.clean_since_epoch,
+        )
+        self._lost = False  # before: what is lost while we register has to be registered again
+        await self.register()
 
     def leave(self) -> None:
         """The broker is about to stop: whatever becomes of the registration, there is no other."""
@@ -141,34 +209,15 @@ class BrokerRegistration:
     async def withdraw(self) -> None:
         """Leave. The node goes at once instead of with the session, if the store can be reached."""
         self.leave()
-        if self._store.session_state is not SessionState.CONNECTED:
+        if self.epoch == -1 or self._store.session_state is not SessionState.CONNECTED:
             return
         try:
             async with asyncio.timeout(_WITHDRAW_S):
-                await self._store.delete(self._path)
+                node = await self._store.get(self._path)
+                if node is not None and node.created_txn == self.epoch:
+                    await self._store.delete(self._path)
         except (NoNode, SessionLost, WriteUncertain, TimeoutError):
             pass
-
-    async def _register_again(self) -> None:
-        # The process lives, so nothing that it wrote is lost: as good as a clean restart.
-        self._node = msgspec.structs.replace(
-            self._node,
-            previous_broker_epoch=self.epoch,
-            clean_since_epoch=self.clean_since_epoch,
-        )
-        self._lost = False  # before: what is lost while we register has to be registered again
-        try:
-            await self.register()
-        except (SessionLost, WriteUncertain):
-            self._lost = True
-            self._changed.set()
-
-    async def _is_removed(self) -> bool:
-        try:
-            node = await self._store.get(self._path)
-        except SessionLost:
-            return False  # we shall hear of that
-        return (node is None or node.created_txn != self.epoch) and not self._is_leaving
 
     def _registered(self, epoch: int) -> int:
         if self.clean_since_epoch == -1:
@@ -182,23 +231,55 @@ class BrokerRegistration:
             self._lost = True
         self._changed.set()
 
-    async def _gone_before(self, deadline: float) -> bool:
-        gone = asyncio.Event()
-        cancel = await self._store.watch_node(self._path, gone.set)
-        try:
-            if await self._store.get(self._path) is None:
-                return True
-            async with asyncio.timeout_at(deadline):
-                await gone.wait()
-        except TimeoutError:
-            return False
-        else:
-            return True
-        finally:
-            cancel()
+    # ---- another holder of the id
 
-    async def _holder(self) -> str:
-        node = await self._store.get(self._path)
-        if node is None:
-            return "gone by now"
-        return ", ".join(BrokerNode.decode(self._broker_id, node.data).endpoints)
+    async def _wait_for_the_holder(self) -> None:
+        """Until the nodes of another run of this broker have changed; says who is waited for, again and again."""
+        changed = asyncio.Event()
+        cancels = [
+            await self._store.watch_node(path, changed.set)
+            for path in (self._path, self._session_path)
+        ]
+        try:
+            while True:
+                standing = await self._store.get(self._path)
+                session = await self._store.get(self._session_path)
+                if standing is None and session is None:
+                    return
+                _logger.warning(
+                    "broker %d waits for the end of an earlier session: its id is registered already (%s). "
+                    "A session ends zookeeper.session.timeout.ms after the death of its process. "
+                    "If the process lives, stop it or choose another broker.id",
+                    self._broker_id,
+                    self._address_of(standing),
+                )
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_REMIND_S):
+                        await changed.wait()
+                        return
+        finally:
+            for cancel in cancels:
+                cancel()
+
+    def _address_of(self, standing: Node | None) -> str:
+        try:
+            node = None if standing is None else BrokerNode.decode(self._broker_id, standing.data)
+        except MalformedNode:
+            return "by a registration that cannot be read"
+        return (
+            "a removed registration whose session lives"
+            if node is None
+            else ", ".join(node.endpoints)
+        )
+
+    def _incarnation_of_broker(self, node: Node | None) -> str | None:
+        try:
+            return None if node is None else BrokerNode.decode(0, node.data).incarnation
+        except MalformedNode:
+            return None
+
+    def _incarnation_of_session(self, node: Node | None) -> str | None:
+        try:
+            return None if node is None else BrokerSessionNode.decode(0, node.data).incarnation
+        except MalformedNode:
+            return None

@@ -25,6 +25,8 @@ ROOTS = (
     "/brokers",
     "/brokers/epochs",
     "/brokers/ids",
+    "/brokers/sessions",
+    "/brokers/suspects",
     "/brokers/topics",
     "/cluster",
     "/config",
@@ -77,6 +79,8 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version",
     # unbroken row of such incarnations that it ends.
     previous_broker_epoch: int = -1
     clean_since_epoch: int = -1
+    # Of the process that registered; its log directories name it, too.
+    incarnation: str = ""
 
     @staticmethod
     def path(broker_id: int) -> str:
@@ -88,6 +92,44 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version",
     @classmethod
     def decode(cls, broker_id: int, data: bytes) -> "BrokerNode":
         return _decode(_BROKER, cls.path(broker_id), data)
+
+
+class BrokerSessionNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
+    """The session of a broker lives. Ephemeral; unlike a registration it is not removed by others."""
+
+    ROOT: ClassVar[str] = "/brokers/sessions"
+
+    incarnation: str
+
+    @staticmethod
+    def path(broker_id: int) -> str:
+        return f"/brokers/sessions/{broker_id}"
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> "BrokerSessionNode":
+        return _decode(_BROKER_SESSION, cls.path(broker_id), data)
+
+
+class SuspectNode:
+    """One broker was refused connections to another: what a removal needs of two. Ephemeral, without data."""
+
+    ROOT: ClassVar[str] = "/brokers/suspects"
+
+    @staticmethod
+    def path(broker_id: int, broker_epoch: int, witness_id: int) -> str:
+        return f"/brokers/suspects/{broker_id}-{broker_epoch}-{witness_id}"
+
+    @staticmethod
+    def parse(name: str) -> tuple[int, int, int] | None:
+        """Whom, of which epoch, and who says so; None for a name that makes no sense."""
+        parts = name.split("-")
+        if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+            return None
+        broker_id, broker_epoch, witness_id = map(int, parts)
+        return broker_id, broker_epoch, witness_id
 
 
 class BrokerEpochNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
@@ -301,6 +343,7 @@ class ProducerIdBlockNode(msgspec.Struct, frozen=True, tag_field="version", tag=
 
 
 _BROKER = msgspec.json.Decoder(BrokerNode)
+_BROKER_SESSION = msgspec.json.Decoder(BrokerSessionNode)
 _BROKER_EPOCH = msgspec.json.Decoder(BrokerEpochNode)
 _CONTROLLER = msgspec.json.Decoder(ControllerNode)
 _CLUSTER_ID = msgspec.json.Decoder(ClusterIdNode)

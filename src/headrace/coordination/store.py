@@ -22,6 +22,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from headrace.coordination.lease import SessionLease
 from headrace.errors import HeadraceError
 
 W = TypeVar("W")
@@ -119,7 +120,7 @@ class SessionState(enum.Enum):
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"  # not connected; the session still lives on the servers
-    OVERDUE = "overdue"  # not connected for so long that the servers may have ended the session
+    OVERDUE = "overdue"  # the lease is over: the servers may have ended the session
     LOST = "lost"  # ended; the store opens another by itself and reports CONNECTED
 
 
@@ -137,6 +138,11 @@ class Store(Protocol):
     @property
     def session_state(self) -> SessionState:
         """The state last reported."""
+        ...
+
+    @property
+    def lease(self) -> SessionLease:
+        """Until when the session cannot have ended."""
         ...
 
     @property

@@ -4,16 +4,21 @@ Owns the session. Must not know what the nodes mean. kazoo brings threads; they 
 results and events are handed to the event loop, and nothing else of ours runs on its threads
 (`get_tree` apart, which reads on a thread of its own). kazoo is imported when a session opens.
 
-Reads survive a broken connection: they wait and ask again. Writes do not, for they may have
-happened. Between SUSPENDED and the moment when the servers may end the session lies at least a
-third of the session timeout, because kazoo gives a silent server up after two thirds; OVERDUE is
-reported before that third is over, so that a broker can stop acting on its rights in time.
+Reads survive a broken connection: they wait and ask again. Writes do not, for they may have happened.
+
+The lease on the session ends before the servers can end the session: it is counted from when a request was sent that the leader
+of the ensemble has seen (`zookeeper_connection`), and lasts three quarters of the session time-out that the servers granted. The
+last quarter is for what the leader learns late of a session: a follower reports sessions to it once in half a tick, and a
+session lasts two ticks at least. A sync every eighth of the time-out renews the lease. OVERDUE is reported when it is over.
 """
 
 import asyncio
+import contextlib
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from headrace.coordination.lease import SessionLease
 from headrace.coordination.store import (
     ANY_VERSION,
     BadVersion,
@@ -51,7 +56,10 @@ T = TypeVar("T")
 
 # ZooKeeper refuses packets of 1 MiB (jute.maxbuffer); half of it leaves room for our estimate.
 _MAX_MULTI_BYTES = 512 * 1024
-_OVERDUE_AFTER = 0.25  # of the session timeout, counted from SUSPENDED
+# Of the session time-out.
+_LEASE_SHARE = 3 / 4
+_RENEWAL_SHARE = 1 / 8
+_LEASE_LOOK_S = 0.001
 
 
 class ZooKeeperStore:
@@ -63,15 +71,22 @@ class ZooKeeperStore:
         *,
         session_timeout_ms: int = 18_000,
         connection_timeout_ms: int = 18_000,
+        creates_chroot: bool = True,
     ) -> None:
+        """Without `creates_chroot` a chroot that is missing is left alone: nothing is found below it."""
         self._connect = connect
+        self._creates_chroot = creates_chroot
         self._session_timeout_s = session_timeout_ms / 1000
         self._connection_timeout_s = connection_timeout_ms / 1000
         self._kazoo: KazooClient | None = None
         self._session_state = SessionState.LOST
         self._session_watches: list[OnSession] = []
         self._connected = asyncio.Event()
-        self._overdue: asyncio.TimerHandle | None = None
+        self.lease = SessionLease()
+        self._lease_session = 0  # the session that the lease is on; 0 for none
+        self._confirmed = 0, -math.inf, self._session_timeout_s  # session, lease's end, time-out
+        self._lease_timer: asyncio.TimerHandle | None = None
+        self._renewal: asyncio.Task[None] | None = None
         self._watch_tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -86,28 +101,36 @@ class ZooKeeperStore:
 
     async def open(self) -> None:
         """Connect and create the chroot. Raises StoreFailed."""
-        from kazoo.client import KazooClient
+        from kazoo.protocol.states import KazooState
+
+        from headrace.coordination.zookeeper_connection import measured_client
 
         assert self._kazoo is None, "opened twice"
         loop = asyncio.get_running_loop()
-        client = KazooClient(
-            self._connect,
-            timeout=self._session_timeout_s,
-            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 1.0},
-        )
+        client = measured_client(self._connect, self._session_timeout_s, self._on_confirmed)
 
         def listen(state: str) -> None:
+            if state == KazooState.LOST:
+                # At once: the next session may begin before the event loop hears of it.
+                self._lease_session, self.lease.until = 0, -math.inf
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._heard, state)
+                loop.call_soon_threadsafe(self._heard, state, self._confirmed[0])
 
         client.add_listener(listen)
         try:
-            await asyncio.to_thread(_start, client, self._connect, self._connection_timeout_s)
+            await asyncio.to_thread(
+                _start,
+                client,
+                self._connect,
+                self._connection_timeout_s,
+                creates_chroot=self._creates_chroot,
+            )
         except Exception as error:
             await asyncio.to_thread(_stop, client)
             raise StoreFailed(f"no ZooKeeper answers at {self._connect}: {error}") from error
         self._kazoo = client
         await self._connected.wait()
+        self._renewal = loop.create_task(self._keep_lease(client))
 
     async def close(self) -> None:
         """End the session."""
@@ -115,12 +138,15 @@ class ZooKeeperStore:
         if client is None:
             return
         self._session_watches.clear()
-        tasks = tuple(self._watch_tasks)
+        tasks = [*self._watch_tasks]
+        if self._renewal is not None:
+            tasks.append(self._renewal)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(_stop, client)
         self._stop_timer()
+        self.lease.until = -math.inf
         self._session_state = SessionState.LOST
 
     async def get(self, path: str) -> Node | None:
@@ -262,22 +288,57 @@ class ZooKeeperStore:
 
         return cancel
 
-    def _heard(self, state: str) -> None:
+    # ---- the session and its lease
+
+    def _on_confirmed(self, session: int, sent_at: float, timeout_s: float) -> None:
+        """On kazoo's thread: the session was alive after this moment, and has this time-out."""
+        until = sent_at + timeout_s * _LEASE_SHARE
+        self._confirmed = session, until, timeout_s
+        if session == self._lease_session:
+            self.lease.until = until
+
+    async def _keep_lease(self, client: "KazooClient") -> None:
+        while True:
+            await self._connected.wait()
+            with contextlib.suppress(Exception):  # kazoo has its own word for each; the lease ends
+                await _outcome(client.sync_async("/"))
+            self._look_at_lease()
+            await asyncio.sleep(self._confirmed[2] * _RENEWAL_SHARE)
+
+    def _look_at_lease(self) -> None:
+        """Report a lease that ended, or that goes on after it had ended; look again when it is due."""
+        self._stop_timer()
+        if self._lease_session == 0:
+            return
+        if self.lease.is_over():
+            if self._session_state in (SessionState.CONNECTED, SessionState.SUSPENDED):
+                self._report(SessionState.OVERDUE)
+            return
+        if self._session_state is SessionState.OVERDUE and self._connected.is_set():
+            self._report(SessionState.CONNECTED)
+        self._lease_timer = asyncio.get_running_loop().call_later(
+            max(self.lease.remaining_s(), _LEASE_LOOK_S), self._look_at_lease
+        )
+
+    def _heard(self, state: str, session: int) -> None:
+        """What kazoo says of a session; `session` is the last one that was confirmed when it said so."""
         from kazoo.protocol.states import KazooState
 
-        self._stop_timer()
         if state == KazooState.CONNECTED:
+            confirmed, until, _ = self._confirmed
+            if confirmed == session:  # else kazoo has more to say
+                self._lease_session, self.lease.until = session, until
             self._connected.set()
             self._report(SessionState.CONNECTED)
+            self._look_at_lease()
         elif state == KazooState.LOST:
             self._connected.clear()
+            self._stop_timer()
             self._report(SessionState.LOST)
         else:
             self._connected.clear()
-            self._report(SessionState.SUSPENDED)
-            self._overdue = asyncio.get_running_loop().call_later(
-                self._session_timeout_s * _OVERDUE_AFTER, self._report, SessionState.OVERDUE
-            )
+            if self._session_state is not SessionState.OVERDUE:
+                self._report(SessionState.SUSPENDED)
 
     def _report(self, state: SessionState) -> None:
         self._session_state = state
@@ -285,9 +346,9 @@ class ZooKeeperStore:
             callback(state)
 
     def _stop_timer(self) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-            self._overdue = None
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+            self._lease_timer = None
 
 
 async def _outcome(result: "IAsyncResult[T]") -> T:
@@ -307,10 +368,10 @@ async def _outcome(result: "IAsyncResult[T]") -> T:
     return result.get()
 
 
-def _start(client: "KazooClient", connect: str, timeout_s: float) -> None:
+def _start(client: "KazooClient", connect: str, timeout_s: float, *, creates_chroot: bool) -> None:
     wait_until_served(connect, timeout_s)
     _connect(client, timeout_s)
-    if client.exists_async("/").get() is None:
+    if creates_chroot and client.exists_async("/").get() is None:
         from kazoo.client import KazooClient
 
         # A client cannot create the parents of its own chroot.

@@ -47,18 +47,22 @@ class CleanRun(NamedTuple):
 
     broker_epoch: int
     since_epoch: int
+    cluster_id: str = ""  # epochs of different clusters say nothing about each other
 
     def encode(self) -> bytes:
         """The marker's content."""
-        epoch, since = self
-        return f'{{"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}}}'.encode()
+        epoch, since, cluster_id = self
+        cluster = f',"clusterId":"{cluster_id}"' if cluster_id else ""
+        return f'{{"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}{cluster}}}'.encode()
 
     @classmethod
     def decode(cls, marker: bytes | None) -> "CleanRun":
         """What a marker says; nothing of what it does not say."""
         numbers = dict(re.findall(rb'"(\w+)"\s*:\s*(-?\d+)', marker or b""))
         epoch = int(numbers.get(b"brokerEpoch", -1))
-        return cls(epoch, int(numbers.get(b"cleanSinceEpoch", epoch)))
+        cluster = re.search(rb'"clusterId"\s*:\s*"([\w-]*)"', marker or b"")
+        cluster_id = "" if cluster is None else cluster[1].decode()
+        return cls(epoch, int(numbers.get(b"cleanSinceEpoch", epoch)), cluster_id)
 
 
 UNKNOWN_RUN: Final = CleanRun(-1, -1)

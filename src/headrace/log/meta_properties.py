@@ -29,14 +29,8 @@ def claim_directory(
         disk.replace(path, _encode(identity))
         return identity
     identity = _decode(path, content, new_directory_id)
-    for name, theirs, ours in (
-        ("cluster.id", identity.cluster_id, cluster_id),
-        ("node.id", identity.node_id, node_id),
-    ):
-        if theirs != ours:
-            raise SettingError(
-                f"{path}: {name} is {theirs}, this broker has {ours}. Use another log directory"
-            )
+    _compare(path, "cluster.id", identity.cluster_id, cluster_id)
+    _compare(path, "node.id", identity.node_id, node_id)
     return identity
 
 
@@ -45,6 +39,21 @@ def read_cluster_id(disk: Disk, directory: str) -> str | None:
     path = f"{directory}/{META_PROPERTIES_FILE}"
     content = disk.read_bytes(path)
     return None if content is None else _decode(path, content, UUID(int=0)).cluster_id
+
+
+def check_node_id(disk: Disk, directory: str, node_id: int) -> None:
+    """SettingError if the directory belongs to another broker."""
+    path = f"{directory}/{META_PROPERTIES_FILE}"
+    content = disk.read_bytes(path)
+    if content is not None:
+        _compare(path, "node.id", _decode(path, content, UUID(int=0)).node_id, node_id)
+
+
+def _compare(path: str, name: str, theirs: object, ours: object) -> None:
+    if theirs != ours:
+        raise SettingError(
+            f"{path}: {name} is {theirs}, this broker has {ours}. Use another log directory"
+        )
 
 
 def _encode(identity: MetaProperties) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Final
 from uuid import UUID
 
+from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended, Refused
@@ -36,6 +37,7 @@ class Partition:
     __slots__ = (
         "_high_watermark",
         "_leader",
+        "_lease",
         "_on_disk_failed",
         "_room",
         "_suspended",
@@ -58,7 +60,9 @@ class Partition:
         *,
         high_watermark: int,
         on_disk_failed: Callable[["Partition", DiskFailed], None],
+        lease: SessionLease = ENDLESS,
     ) -> None:
+        """`lease`: past its end nothing is appended as leader, because another leader may have been elected."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
@@ -73,6 +77,7 @@ class Partition:
         self._leader: LeaderState | None = None
         self._suspended: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
+        self._lease = lease
         self._room = RoomNote(topic_partition)
         self._high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
 
@@ -171,7 +176,7 @@ class Partition:
     ) -> Appended | Refused:
         """Take one batch as leader. Committed or not is another question: `committed` knows."""
         leader = self._leader
-        if leader is None:
+        if leader is None or self._lease.is_over():
             return _NOT_LEADER
         if acks == -1 and len(leader.isr) < leader.needed_isr:
             text = f"{len(leader.isr)} replicas are in sync, {leader.needed_isr} are needed"
@@ -203,6 +208,8 @@ class Partition:
         """Take a client's batches as leader, all at once. Returns the first one's offset; None if none was taken."""
         leader = self._leader
         if leader is None or (acks == -1 and len(leader.isr) < leader.needed_isr):
+            return None
+        if self._lease.is_over():
             return None
         try:
             base_offset = append_run(
@@ -257,7 +264,7 @@ class Partition:
 
         The followers that wait for records are woken, because they delete when they hear of the new log start offset.
         """
-        if self._leader is None:
+        if self._leader is None or self._lease.is_over():
             return _NOT_LEADER
         high_watermark = self._high_watermark
         offset = high_watermark if offset == -1 else offset

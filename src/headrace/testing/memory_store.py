@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
+from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.coordination.store import (
     ANY_VERSION,
     BadVersion,
@@ -227,13 +228,16 @@ async def _at_once(_: Leg) -> None:
 class MemoryStore:
     """One session on a tree. `report` tells the session's watchers how far it may be trusted."""
 
-    def __init__(self, tree: MemoryTree, travel: Travel = _at_once) -> None:
+    def __init__(
+        self, tree: MemoryTree, travel: Travel = _at_once, lease: SessionLease = ENDLESS
+    ) -> None:
         self._tree = tree
         self._travel = travel
         self._watches: list[Cancel] = []
         self._session_watches: list[OnSession] = []
         self.session = 0
         self.session_state = SessionState.LOST
+        self.lease = lease
 
     @property
     def max_multi_bytes(self) -> int | None:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.coordination.store import (
     ANY_VERSION,
     Cancel,
@@ -75,6 +76,11 @@ class SharedStore:
     def session_state(self) -> SessionState:
         """CONNECTED from `open` to `close`, but for a moment after `expire`."""
         return self._session_state
+
+    @property
+    def lease(self) -> SessionLease:
+        """Sessions end by `expire` only, which is told at once."""
+        return ENDLESS
 
     @property
     def max_multi_bytes(self) -> int | None:

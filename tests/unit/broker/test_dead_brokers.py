@@ -22,7 +22,7 @@ from headrace.controller.driver import ControllerDriver
 from headrace.controller.values import Broker, Endpoint
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import prepare
-from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.nodes import BrokerNode, ControllerNode, SuspectNode
 from headrace.coordination.store import SessionLost
 from headrace.testing.memory_store import Leg, MemoryStore, MemoryTree
 from headrace.wire.internal import PullChangesRequest
@@ -37,7 +37,11 @@ SUSPECT_PATH = BrokerNode.path(OTHER)
 class World:
     """A tree in which three brokers are registered, and what broker 1 believes. `answers` are those to its dials, in order."""
 
-    def __init__(self, answers: tuple[bool, ...] = (True,), *, is_on: bool = True) -> None:
+    def __init__(
+        self, answers: tuple[bool, ...] = (True,), *, is_on: bool = True, is_alone: bool = False
+    ) -> None:
+        """Unless broker 1 `is_alone`, broker 3 has been refused connections as well."""
+        self._is_alone = is_alone
         self.tree = MemoryTree()
         self.store_is_down = False
         self.store = MemoryStore(self.tree, self._travel)
@@ -62,6 +66,13 @@ class World:
         await prepare(self.store)
         for broker_id in (US, OTHER, THIRD):
             await self.register(broker_id)
+        if not self._is_alone:
+            await self.testify()
+
+    async def testify(self) -> None:
+        """Broker 3 says that broker 2 refuses connections."""
+        epoch = self.cluster.state.brokers[OTHER].epoch
+        await self.store.create(SuspectNode.path(OTHER, epoch, THIRD))
 
     async def register(self, broker_id: int) -> None:
         created = await self.store.create(BrokerNode.path(broker_id), b"{}", ephemeral=True)
@@ -80,6 +91,7 @@ class World:
 
     async def judge(self) -> None:
         """Let what has been told be dealt with."""
+        await asyncio.sleep(0)
         running = asyncio.create_task(self.dead_brokers.run())
         await self.until(lambda: not self.dead_brokers._suspected)
         running.cancel()
@@ -146,10 +158,91 @@ def test_its_seat_goes_with_it(caplog: pytest.LogCaptureFixture) -> None:
         await world.judge()
         assert not world.is_registered
         assert world.tree.get(ControllerNode.PATH) is None
-        assert world.tree.last_txn == before + 1, "in one write"
+        assert world.tree.last_txn == before + 3, "in one write, between our word and its end"
 
     play(story)
     assert "its seat as controller" in caplog.text
+
+
+def test_one_witness_is_not_enough() -> None:
+    """Whose own connections are reset by a firewall would remove everybody."""
+
+    async def story() -> None:
+        world = World(is_alone=True)
+        await world.prepare()
+        for suspect in (OTHER, THIRD):
+            world.dead_brokers.connection_broke(suspect)
+        await world.judge()
+        assert len(world.dialled) == 2 * dead_brokers._TESTIMONIES
+        assert world.is_registered
+        assert world.tree.get(BrokerNode.path(THIRD)) is not None
+        assert world.tree.children(SuspectNode.ROOT) == [], "what it said is taken back"
+
+    play(story)
+
+
+def test_a_witness_who_has_taken_it_back_does_not_count() -> None:
+    async def story() -> None:
+        world = World()
+        await world.prepare()
+        epoch = world.cluster.state.brokers[OTHER].epoch
+
+        class Late(MemoryStore):
+            async def multi(self, operations: Any) -> None:
+                await self.delete(SuspectNode.path(OTHER, epoch, THIRD))
+                await super().multi(operations)
+
+        late = Late(world.tree)
+        await late.open()
+        world.dead_brokers = DeadBrokers(
+            world.cluster, late, "INTERNAL", refuses=world._refuses, pause=world._pause
+        )
+        world.dead_brokers.connection_broke(OTHER)
+        await world.judge()
+        assert world.is_registered
+
+    play(story)
+
+
+def test_whom_another_broker_suspects_is_dialled_too() -> None:
+    """Nobody else need have lost a connection to it; nobody dials itself, nor a later incarnation."""
+
+    async def story() -> None:
+        world = World(is_alone=True)
+        await world.prepare()
+        running = asyncio.create_task(world.dead_brokers.run())
+        await asyncio.sleep(0)
+        await world.store.create(SuspectNode.path(US, world.cluster.state.brokers[US].epoch, THIRD))
+        await world.store.create(SuspectNode.path(OTHER, 1, THIRD))
+        await world.testify()
+        await world.until(lambda: not world.is_registered)
+        assert world.dialled == [("inside-2", 9093)]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    play(story)
+
+
+def test_two_witnesses_at_once_remove_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        world = World(is_alone=True)
+        await world.prepare()
+        other = World(is_alone=True)
+        other.tree, other.store = world.tree, MemoryStore(world.tree)
+        await other.store.open()
+        other.cluster = ClusterView(THIRD, "a-cluster", tells_dialled_address=False)
+        other.hear(*map(BrokerRegistered, world.cluster.state.brokers.values()))
+        other.dead_brokers = DeadBrokers(
+            other.cluster, other.store, "INTERNAL", refuses=other._refuses, pause=other._pause
+        )
+        for each in (world, other):
+            each.dead_brokers.connection_broke(OTHER)
+        await asyncio.gather(world.judge(), other.judge())
+        assert not world.is_registered
+        assert world.tree.children(SuspectNode.ROOT) == []
+
+    play(story)
+    assert len([line for line in caplog.messages if "broker 2 is gone" in line]) == 1
 
 
 def test_a_broker_that_accepts_or_is_silent_is_kept() -> None:
@@ -277,7 +370,7 @@ def test_a_store_out_of_reach_leaves_it_to_the_session() -> None:
 
 def test_each_broker_is_looked_after_once_at_a_time() -> None:
     async def story() -> None:
-        world = World()
+        world = World((False,), is_alone=True)
         await world.prepare()
         world.answering.clear()
         running = asyncio.create_task(world.dead_brokers.run())
@@ -289,7 +382,7 @@ def test_each_broker_is_looked_after_once_at_a_time() -> None:
         assert world.dialled == [("inside-2", 9093), ("inside-3", 9093)]
         world.answering.set()
         await world.until(lambda: not world.dead_brokers._suspected)
-        assert len(world.dialled) == 2
+        assert len(world.dialled) == 2 * len(dead_brokers._PAUSES_S)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -354,7 +447,7 @@ def test_the_controller_hears_of_a_broker_whose_question_is_cut_off() -> None:
         store = EmbeddedStore()
         await store.open()
         await prepare(store)
-        world = World()
+        world = World((False,), is_alone=True)
         await world.prepare()
         driver = ControllerDriver(store, US, config_rules=PlainRules())
         running = asyncio.create_task(driver.run())

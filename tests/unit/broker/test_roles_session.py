@@ -1,8 +1,10 @@
 """What a broker leads hangs on its session with the store, and on a picture that knows this very incarnation."""
 
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.roles import OFFSETS_TOPIC
 from headrace.controller.changes import (
     BrokerRegistered,
+    BrokerUnregistered,
     Change,
     ChangeBatch,
     ControllerElected,
@@ -13,7 +15,12 @@ from headrace.controller.values import Broker
 from headrace.controller.values import Partition as PartitionState
 from headrace.coordination.store import SessionState
 from headrace.ids import TopicPartition
+from headrace.log.append_result import Appended, Refused
+from headrace.records.batch_view import read_header
 from headrace.replication.partition import Partition
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.heartbeat import HeartbeatRequest
+from tests.support.log_samples import NOW_MS, make_batch
 from tests.unit.broker.apis.one_broker import BROKER_ID, OneBroker, on_broker
 
 ORDERS = TopicPartition("orders", 0)
@@ -123,3 +130,65 @@ async def test_a_picture_of_a_former_incarnation_gives_nothing_and_takes_nothing
     assert broker.log_dirs.get(ORDERS) is not None, "not known there is not deleted"
     assert isinstance(broker.cluster, ClusterView)
     assert not broker.cluster.state.topics, "what clients are told is the newest there is"
+
+
+@on_broker()
+async def test_a_cluster_state_without_this_registration_ends_what_it_leads(
+    broker: OneBroker,
+) -> None:
+    await broker.topic("orders")
+    state = next_state(broker)
+    elsewhere = PartitionState((*state.replicas, 9), (9,), 9, state.leader_epoch, 7)
+    publish(broker, BrokerUnregistered(BROKER_ID), PartitionChanged("orders", 0, elsewhere))
+    assert not led(broker).is_leader
+    broker.roles.session_changed(SessionState.OVERDUE)
+    broker.roles.session_changed(SessionState.CONNECTED)
+    assert not led(broker).is_leader, "the session is alive, the registration is not"
+
+
+@on_broker()
+async def test_a_later_leader_elsewhere_ends_it_before_the_partition_has_its_turn(
+    broker: OneBroker,
+) -> None:
+    await broker.topic("orders")
+    broker.roles._at_once = 0
+    state = next_state(broker)
+    elsewhere = PartitionState((*state.replicas, 9), (9,), 9, state.leader_epoch, 7)
+    publish(broker, PartitionChanged("orders", 0, elsewhere))
+    assert broker.roles.has_unsettled
+    assert not led(broker).is_leader
+
+
+@on_broker()
+async def test_past_its_lease_a_leader_appends_and_deletes_nothing(broker: OneBroker) -> None:
+    await broker.topic("orders")
+    partition = led(broker)
+    broker.lease.until = 10.0
+    broker.lease_clock_s = 9.9
+    assert isinstance(partition.append(make_batch(), acks=1, now_ms=NOW_MS), Appended)
+    broker.lease_clock_s = 10.0
+    refused = partition.append(make_batch(), acks=1, now_ms=NOW_MS)
+    assert isinstance(refused, Refused)
+    assert refused.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    batch = make_batch()
+    run = partition.append_run([batch], [read_header(batch)], acks=1, now_ms=NOW_MS)
+    assert run is None
+    assert isinstance(partition.delete_records(1), Refused)
+    assert partition.log.log_end_offset == 1
+    assert partition.is_leader, "nobody has been told yet; the timer may be late"
+    broker.lease.until = 20.0
+    assert isinstance(partition.append(make_batch(), acks=1, now_ms=NOW_MS), Appended)
+
+
+@on_broker()
+async def test_past_its_lease_a_broker_coordinates_nothing(broker: OneBroker) -> None:
+    await broker.topic(OFFSETS_TOPIC, partitions=50)
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    for _ in range(100):
+        answer = await broker.groups.heartbeat(heartbeat)
+        if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            break
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    broker.lease.until = 0.0
+    answer = await broker.groups.heartbeat(heartbeat)
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR

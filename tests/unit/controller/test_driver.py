@@ -15,20 +15,21 @@ from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.controller.growth import CreatePartitions, MorePartitions
-from headrace.controller.leaders import ElectLeaders
+from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
+from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.seat import batches
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import ConfigKind
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import (
-    BrokerIdTaken,
     BrokerRegistration,
     cluster_id,
     prepare,
 )
 from headrace.coordination.nodes import BrokerNode, ControllerNode, PartitionStateNode
 from headrace.coordination.store import Create, Delete, Operation, Set, Store, StoreFailed
+from headrace.testing.memory_store import MemoryStore, MemoryTree
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.cluster_model import PlainRules
 
@@ -259,8 +260,6 @@ def test_brokers_that_come_and_go_are_seen() -> None:
             follower = Broker(store, 1)
             await follower.registration.register()
             await broker.until(lambda: set(broker.state.brokers) == {0, 1})
-            with pytest.raises(BrokerIdTaken, match=r"\[::1\]:9093"):
-                await Broker(store, 1, previous_epoch=3).registration.register()
             await broker.driver.ask(topics("t", partitions=2))
             assert broker.state.topics["t"].partitions[1].leader == 1
             await follower.registration.withdraw()
@@ -362,3 +361,63 @@ def test_batches_keep_groups_whole_and_in_order() -> None:
     assert [len(run) for run in runs] == [6, 6, 6, 2]
     assert len(batches(groups, None)) == 1
     assert batches([], None) == []
+
+
+def test_no_unclean_election_while_the_session_of_a_removed_leader_lives() -> None:
+    """Others removed its registration: it may lead on. Also after the controller has changed."""
+
+    async def story() -> None:
+        tree = MemoryTree()
+        stores = [MemoryStore(tree) for _ in range(3)]
+        for store in stores:
+            await store.open()
+        await prepare(stores[0])
+        heard = asyncio.Event()
+        first, leader, second = (
+            Broker(store, broker_id, heard=heard) for broker_id, store in enumerate(stores)
+        )
+        async with first.running():
+            await leader.registration.register()
+            await second.registration.register()
+            await first.until(lambda: len(first.state.brokers) == 3)
+            edit = ConfigEdit(key="unclean.leader.election.enable", value="true")
+            wish = ConfigWish(kind=ConfigKind.BROKER, name="", edits=(edit,))
+            await first.driver.ask(AlterConfigs(wishes=(wish,)))
+            alone = NewTopic(name="t", assignments=((0, (1, 0, 2)),))
+            await first.driver.ask(CreateTopics(topics=(alone,)))
+            for member in (0, 2):  # the leader is alone in sync
+                await first.driver.ask(shrunk(first, leader, without=member))
+            assert first.state.topics["t"].partitions[0].isr == (1,)
+            tree.write([Delete(BrokerNode.path(1))], 0)
+            await first.until(lambda: 1 not in first.state.brokers)
+            assert first.state.topics["t"].partitions[0].leader == -1
+            wanted = ElectLeaders(election_type=ElectionType.UNCLEAN)
+            (answer,) = await first.driver.ask(wanted)
+            assert answer.error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            assert "session of broker 1" in str(answer.message)
+            await first.driver.ask(AlterConfigs(wishes=(wish,)))
+            assert first.state.topics["t"].partitions[0].leader == -1, "a config changes nothing"
+        tree.end_session(stores[0].session)  # and with it the controller
+        async with second.running():
+            await second.until(lambda: 1 not in second.state.brokers)
+            assert second.state.topics["t"].partitions[0].leader == -1
+            tree.end_session(stores[1].session)
+            await second.until(lambda: second.state.topics["t"].partitions[0].leader == 2)
+
+    run(story)
+
+
+def shrunk(controller: Broker, leader: Broker, *, without: int) -> AlterPartition:
+    """The leader's proposal to go on without one of the replicas."""
+    topic = controller.state.topics["t"]
+    state = topic.partitions[0]
+    proposal = IsrProposal(
+        topic_id=topic.topic_id,
+        partition=0,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        new_isr=tuple(IsrMember(broker_id=each) for each in state.isr if each != without),
+    )
+    return AlterPartition(
+        broker_id=1, broker_epoch=leader.registration.epoch, proposals=(proposal,)
+    )

@@ -7,23 +7,23 @@ import pytest
 
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import (
-    BrokerIdTaken,
     BrokerRegistration,
     cluster_id,
     prepare,
 )
-from headrace.coordination.nodes import ROOTS, BrokerNode
-from headrace.coordination.store import Delete, Node, SessionState
-from headrace.testing.memory_store import MemoryStore, MemoryTree
+from headrace.coordination.nodes import ROOTS, BrokerNode, BrokerSessionNode
+from headrace.coordination.store import Create, Delete, Node, SessionState, WriteUncertain
+from headrace.testing.memory_store import Leg, MemoryStore, MemoryTree
 
 
-def broker_node(timestamp: str = "1") -> BrokerNode:
+def broker_node(timestamp: str = "1", *, incarnation: str = "a") -> BrokerNode:
     return BrokerNode(
         listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
         endpoints=("PLAINTEXT://somewhere:9092",),
         host="somewhere",
         port=9092,
         timestamp=timestamp,
+        incarnation=incarnation,
     )
 
 
@@ -66,37 +66,81 @@ def test_the_first_broker_names_the_cluster() -> None:
     run(story)
 
 
-def test_an_id_belongs_to_one_living_broker() -> None:
+def test_an_id_belongs_to_one_living_broker(caplog: pytest.LogCaptureFixture) -> None:
+    """Another waits for as long as it takes, and says for whom."""
+
     async def story(store: EmbeddedStore) -> None:
         first = BrokerRegistration(store, 1, broker_node())
         epoch = await first.register()
-        second = BrokerRegistration(store, 1, broker_node("2"))
-        with pytest.raises(BrokerIdTaken, match=r"already registered .*somewhere:9092"):
-            await second.register()
+        second = BrokerRegistration(store, 1, broker_node("2", incarnation="b"))
+        registering = asyncio.ensure_future(second.register())
+        while not caplog.messages:  # noqa: ASYNC110 (the store has a thread of its own)
+            await asyncio.sleep(0.001)
+        assert "broker 1 waits" in caplog.text
+        assert "somewhere:9092" in caplog.text
+        await second.withdraw()
+        assert await store.get(BrokerNode.path(1)) is not None, "that of the first is not withdrawn"
         await first.withdraw()
-        await first.withdraw()
+        await settle()
+        assert not registering.done(), "the session of the first lives"
+        await store.delete(BrokerSessionNode.path(1))
+        assert await registering > epoch
+
+    run(story)
+
+
+def test_a_registration_of_a_dead_process_is_replaced_at_once() -> None:
+    """Whether others have removed it already or not: the lock on the data directory proves the death."""
+
+    async def story(store: EmbeddedStore, *, is_removed: bool) -> None:
+        first = BrokerRegistration(store, 1, broker_node(incarnation="a"))
+        epoch = await first.register()
+        if is_removed:
+            await store.delete(BrokerNode.path(1))
+        second = BrokerRegistration(
+            store, 1, broker_node("2", incarnation="b"), dead_incarnations=("z", "a")
+        )
         assert await second.register() > epoch
+        session = await store.get(BrokerSessionNode.path(1))
+        assert session is not None
+        assert BrokerSessionNode.decode(1, session.data).incarnation == "b"
 
-    run(story)
+    run(lambda store: story(store, is_removed=False))
+    run(lambda store: story(store, is_removed=True))
 
 
-def test_a_registration_that_a_crash_left_behind_is_waited_for() -> None:
-    async def story(store: EmbeddedStore) -> None:
-        left_behind = BrokerRegistration(store, 1, broker_node())
-        await left_behind.register()
-        coming = BrokerRegistration(store, 1, broker_node("2"), takeover_timeout_ms=5_000)
-        registering = asyncio.ensure_future(coming.register())
-        await store.get("/")
-        await left_behind.withdraw()  # the session of the dead broker has ended
-        assert await registering > left_behind.epoch
+def test_an_uncertain_first_registration_is_tried_again() -> None:
+    """Whether or not the write was made: the broker is registered once, and the process does not end."""
 
-    run(story)
+    async def story(*, lost: set[int]) -> None:
+        tree = MemoryTree()
+        writes = 0
+
+        async def travel(leg: Leg) -> None:
+            nonlocal writes
+            if leg is Leg.BACK_FROM_WRITE:
+                writes += 1
+                if writes in lost:
+                    raise WriteUncertain("the connection broke")
+
+        store = MemoryStore(tree, travel)
+        await store.open()
+        await prepare(store)
+        assert await cluster_id(store, "one") == "one"
+        epoch = await BrokerRegistration(store, 1, broker_node()).register()
+        node = tree.get(BrokerNode.path(1))
+        assert node is not None
+        assert node.created_txn == epoch
+
+    for lost in ({1}, {2}, {3}, {1, 2, 3, 4, 5}):
+        asyncio.run(story(lost=lost))
 
 
 def test_a_registration_whose_answer_was_lost_is_recognised() -> None:
     async def story(store: EmbeddedStore) -> None:
         node = broker_node()
         created = await store.create(BrokerNode.path(1), node.encode(), ephemeral=True)
+        await store.create(BrokerSessionNode.path(1), BrokerSessionNode("a").encode())
         assert await BrokerRegistration(store, 1, node).register() == created.created_txn
 
     run(story)
@@ -115,7 +159,12 @@ class Living:
             broker_node(),
             on_epoch=self.told.put_nowait,
             on_removed=lambda: self.told.put_nowait("removed"),
+            on_confirmed=self._confirm,
         )
+        self.confirmed: list[int] = []  # epochs
+
+    def _confirm(self) -> None:
+        self.confirmed.append(self.registration.epoch)
 
     def lose_session(self) -> None:
         self.tree.end_session(self.store.session)
@@ -202,18 +251,44 @@ def test_a_removal_before_anyone_watches_is_noticed() -> None:
     live(story, before=Living.be_removed)
 
 
-def test_another_broker_in_its_place_ends_it() -> None:
-    async def main() -> None:
-        broker = Living()
-        await broker.store.open()
-        await prepare(broker.store)
-        await broker.registration.register()
-        broker.be_removed()
-        await broker.store.create(BrokerNode.path(1), broker_node("2").encode())
-        with pytest.raises(BrokerIdTaken):
-            await broker.registration.run()
+def test_another_broker_in_its_place_is_waited_for() -> None:
+    async def story(broker: Living) -> None:
+        other = broker_node("2", incarnation="b")
+        broker.tree.write(
+            [
+                Delete(BrokerNode.path(1)),
+                Create(BrokerNode.path(1), other.encode()),
+                Delete(BrokerSessionNode.path(1)),
+                Create(BrokerSessionNode.path(1), BrokerSessionNode("b").encode()),
+            ],
+            0,
+        )
+        await settle()
+        assert broker.told.get_nowait() == "removed"
+        assert broker.told.empty()
+        broker.tree.write([Delete(BrokerNode.path(1)), Delete(BrokerSessionNode.path(1))], 0)
+        await settle()
+        epoch = broker.told.get_nowait()
+        assert epoch == broker.registration.epoch
 
-    asyncio.run(main())
+    live(story)
+
+
+def test_a_registration_in_its_place_is_confirmed_after_each_doubt() -> None:
+    async def story(broker: Living) -> None:
+        told = await told_after(broker, lambda it: it.store.report(SessionState.OVERDUE))
+        assert told == [], "nothing is known while the session is in doubt"
+        first = broker.registration.epoch
+        assert broker.confirmed == [first], "once at the start"
+        await told_after(broker, lambda it: it.store.report(SessionState.CONNECTED))
+        assert broker.confirmed == [first, first]
+        broker.store.report(SessionState.OVERDUE)
+        broker.be_removed()
+        told = await told_after(broker, lambda it: it.store.report(SessionState.CONNECTED))
+        assert told[0] == "removed"
+        assert broker.confirmed.count(first) == 2, "what was removed is not confirmed"
+
+    live(story)
 
 
 def test_whoever_is_leaving_is_not_registered_again() -> None:

@@ -9,6 +9,7 @@ import pytest
 from headrace.coordination.nodes import (
     BrokerEpochNode,
     BrokerNode,
+    BrokerSessionNode,
     ClusterIdNode,
     ConfigNode,
     ControllerEpochNode,
@@ -17,6 +18,7 @@ from headrace.coordination.nodes import (
     MalformedNode,
     PartitionStateNode,
     ProducerIdBlockNode,
+    SuspectNode,
     TopicNode,
     id_of_text,
     text_of_id,
@@ -32,6 +34,7 @@ BROKER = BrokerNode(
     rack="r1",
     previous_broker_epoch=17,
     clean_since_epoch=9,
+    incarnation="0b5f7a52-9f6f-4f0e-8f5b-0d9a3c0f6a11",
 )
 TOPIC = TopicNode(text_of_id(TOPIC_ID), {0: (1, 2), 1: (3, 1, 2)}, {1: (3,)}, {1: (2,)})
 STATE = PartitionStateNode(controller_epoch=4, leader=1, leader_epoch=7, isr=(1, 2), min_isr=1)
@@ -40,6 +43,7 @@ SHRUNK = PartitionStateNode(
 )
 EXAMPLES = {
     BrokerNode.path(1): BROKER.encode(),
+    BrokerSessionNode.path(1): BrokerSessionNode(BROKER.incarnation).encode(),
     BrokerEpochNode.path(1): BrokerEpochNode(42).encode(),
     ControllerNode.PATH: ControllerNode(1, "1700000000000").encode(),
     ControllerEpochNode.PATH: ControllerEpochNode.encode(4),
@@ -68,6 +72,8 @@ def test_the_examples_of_the_format_page_are_these_bytes() -> None:
 def test_every_example_is_read_back() -> None:
     documented = _documented()
     assert BrokerNode.decode(1, documented[BrokerNode.path(1)]) == BROKER
+    session = BrokerSessionNode.decode(1, documented[BrokerSessionNode.path(1)])
+    assert session.incarnation == BROKER.incarnation
     assert BrokerEpochNode.decode(1, documented[BrokerEpochNode.path(1)]).epoch == 42
     assert ControllerNode.decode(documented[ControllerNode.PATH]).brokerid == 1
     assert ControllerEpochNode.decode(documented[ControllerEpochNode.PATH]) == 4
@@ -126,3 +132,10 @@ def test_names_of_configs_are_written_as_in_an_address() -> None:
 def test_ids_are_written_as_kafka_writes_them() -> None:
     assert text_of_id(TOPIC_ID) == "XRrgxjsfSoadVQ9sOguOIQ"
     assert id_of_text("XRrgxjsfSoadVQ9sOguOIQ") == TOPIC_ID
+
+
+def test_a_suspicion_is_its_name() -> None:
+    name = SuspectNode.path(2, 42, 1).rpartition("/")[2]
+    assert SuspectNode.parse(name) == (2, 42, 1)
+    for odd in ("", "2-42", "2-42-1-0", "2-x-1", "-2-42-1", "2--1"):
+        assert SuspectNode.parse(odd) is None

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.coordinator.contract import ShardLog, Token
 from headrace.coordinator.group import events
 from headrace.coordinator.group.events import Client, DeletedTopic, GroupRequestEvent
@@ -71,7 +72,10 @@ class Groups:
         wall_clock_ms: Callable[[], int],
         new_uuid: Callable[[], str],
         spawn: Spawn,
+        lease: SessionLease = ENDLESS,
     ) -> None:
+        """Past the end of the `lease` nobody is answered for a group, because another broker may coordinate it."""
+        self._lease = lease
         self._partition_count = partition_count
         self._new_uuid = new_uuid
         self._shards: dict[int, GroupShard] = {}
@@ -301,7 +305,7 @@ class Groups:
         response_type: type[ResponseT],
     ) -> ResponseT:
         shard = self._shards.get(self.partition_for(group_id))
-        if shard is None:
+        if shard is None or self._lease.is_over():
             answer = refusal(event_for(_UNASKED), ErrorCode.NOT_COORDINATOR)
         else:
             answer = await shard.ask(event_for)

@@ -123,6 +123,7 @@ class SimulatedBroker:
         self.cluster = ClusterView(self.broker_id, "simulated", tells_dialled_address=False)
         self.followers = SimulatedFollowers(self)
         self.fetch_sessions = FetchSessions(_FETCH_SESSIONS)
+        self.session = SimulatedSession(self)
         self.roles = Roles(
             cluster=self.cluster,
             partitions=self.partitions,
@@ -134,8 +135,8 @@ class SimulatedBroker:
             clock=self.now_ms,
             broker_epoch=lambda: self.epoch,
             on_topics_deleted=lambda topics, paths: None,
+            lease=self.session.store.lease,
         )
-        self.session = SimulatedSession(self)
         self._gate = ChangeGate()
         self._proposals = IsrProposals()
         parts = TermParts(

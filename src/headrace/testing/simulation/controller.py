@@ -13,7 +13,7 @@ from headrace.controller.changes import ChangeBatch, encode
 from headrace.controller.core import Event
 from headrace.controller.questions import decode_event, encode_answer
 from headrace.controller.term import Term, TermParts
-from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.nodes import BrokerNode, BrokerSessionNode, ControllerNode
 from headrace.coordination.store import SessionLost, StoreFailed, WriteUncertain
 from headrace.testing.simulation.errands import Fail, Pause, Resume
 from headrace.testing.virtual_clock import Action, Timer
@@ -103,6 +103,7 @@ class SimulatedController:
         cancels = [
             await store.watch_node(ControllerNode.PATH, self._signal),
             await store.watch_children(BrokerNode.ROOT, self._signal),
+            await store.watch_children(BrokerSessionNode.ROOT, self._signal),
         ]
         try:
             await term.catch_up()

@@ -6,6 +6,7 @@ the request is encoded and decoded in its version first, dependencies are bound 
 
 import asyncio
 import inspect
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -33,6 +34,7 @@ from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import Broker
 from headrace.coordination.embedded import EmbeddedStore
+from headrace.coordination.lease import SessionLease
 from headrace.coordination.membership import BrokerRegistration, prepare
 from headrace.coordination.nodes import BrokerNode
 from headrace.coordinator.group.groups import Groups
@@ -119,12 +121,15 @@ class OneBroker:
         )
         self.log_dirs.open(NOW_MS)
         self.partitions = PartitionTable()
+        self.lease_clock_s = 0.0
+        self.lease = SessionLease(lambda: self.lease_clock_s, until=math.inf)
         self.groups = Groups(
             GroupSettings(initial_rebalance_delay_ms=0),
             partition_count=lambda: settings.offsets_topic_num_partitions,
             wall_clock_ms=lambda: NOW_MS,
             new_uuid=lambda: str(uuid4()),
             spawn=tasks.create_task,
+            lease=self.lease,
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.metadata_answers = MetadataAnswers()
@@ -145,6 +150,7 @@ class OneBroker:
             clock=lambda: NOW_MS,
             broker_epoch=lambda: self.broker_epoch,
             on_topics_deleted=lambda topics, paths: None,
+            lease=self.lease,
         )
         self.controller.listen(self.roles.apply)
 

@@ -1,0 +1,125 @@
+"""A TCP proxy with the faults of networks: it forwards, falls silent without closing anything, or resets and refuses.
+
+Runs on a thread of its own. `close` ends the thread and every connection.
+"""
+
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self
+
+_CHUNK = 1 << 16
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_PATIENCE_S = 10
+
+
+class TcpProxy:
+    """Forwards connections to a port of this machine from another port, which stays the same."""
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._loop = asyncio.new_event_loop()
+        self._pipes: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self._forwarding = asyncio.Event()
+        self._forwarding.set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy")
+        self._thread.start()
+        self.port = 0
+        self.allow()
+
+    def allow(self) -> None:
+        """Forward everything, also what was held back."""
+        self._call(self._allow())
+
+    def fall_silent(self) -> None:
+        """Forward nothing in either direction; connections stay open, and new ones are accepted."""
+        self._call(self._fall_silent())
+
+    def refuse(self) -> None:
+        """Reset every connection and refuse new ones, as if nobody listened."""
+        self._call(self._refuse())
+
+    def reset(self) -> None:
+        """Reset every connection; new ones are forwarded."""
+        self._call(self._reset())
+
+    def close(self) -> None:
+        self._call(self._refuse())
+        self._call(self._end_pipes())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ---- on the thread
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE_S)
+
+    async def _allow(self) -> None:
+        self._forwarding.set()
+        if self._server is None:
+            self._server = await asyncio.start_server(
+                self._accept, "127.0.0.1", self.port, reuse_address=True
+            )
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _fall_silent(self) -> None:
+        self._forwarding.clear()
+
+    async def _refuse(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        await self._reset()
+
+    async def _reset(self) -> None:
+        writers, self._writers = self._writers, set()
+        for writer in writers:
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            writer.transport.abort()
+
+    async def _end_pipes(self) -> None:
+        for pipe in tuple(self._pipes):
+            pipe.cancel()
+        await asyncio.gather(*self._pipes, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        await self._forwarding.wait()
+        try:
+            onward = await asyncio.open_connection("127.0.0.1", self._target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers.add(onward[1])
+        for source, sink in ((reader, onward[1]), (onward[0], writer)):
+            pipe = self._loop.create_task(self._forward(source, sink))
+            self._pipes.add(pipe)
+            pipe.add_done_callback(self._pipes.discard)
+
+    async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(_CHUNK):
+                await self._forwarding.wait()
+                sink.write(data)
+                await sink.drain()
+        await self._forwarding.wait()
+        sink.close()
