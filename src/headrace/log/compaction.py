@@ -14,12 +14,10 @@ from headrace.log.swap import CLEANED, swap_in
 from headrace.records.batch_view import NO_TIMESTAMP
 
 
-def assess(
-    log: PartitionLog, *, checkpointed: int | None, last_stable_offset: int, now_ms: int
-) -> Cleanable:
-    """How dirty a log is; `checkpointed` is what the cleaner checkpoint says of it, if anything."""
+def assess(log: PartitionLog, *, last_stable_offset: int, now_ms: int) -> Cleanable:
+    """How dirty a log is."""
     first_dirty = first_dirty_offset(
-        checkpointed, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
+        log.cleaned_to, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
     )
     return cleanable(
         _facts(log, first_dirty),
@@ -72,6 +70,8 @@ def install(log: PartitionLog, rewritten: RewrittenSegment, *, now_ms: int) -> b
         created_ms=replaced[-1].created_ms,
         stage=CLEANED,
     )
+    if not log.notes.has_gaps:
+        log.note_gaps(durable=True)
     swap_in(log, cleaned, replaced, now_ms=now_ms)
     for segment in replaced[1:]:
         log.snapshots.remove(segment.base_offset)

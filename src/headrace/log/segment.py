@@ -5,10 +5,11 @@ Files are opened on first use, so that a log of thousands of sealed segments ope
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFailed
 from headrace.log.disk import Disk, File
 from headrace.log.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
@@ -121,9 +122,16 @@ class Segment:
         now_ms: int,
         stage: str = "",
     ) -> "Segment":
-        """A new, empty segment, its files in place."""
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            disk.create(path + suffix + stage)
+        """A new, empty segment, its files in place: all of them, or none if the disk refuses one."""
+        suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+        try:
+            for suffix in suffixes:
+                disk.create(path + suffix + stage)
+        except DiskFailed:
+            for suffix in suffixes:
+                with suppress(DiskFailed):  # opening the log again tells what is left over
+                    disk.remove(path + suffix + stage)
+            raise
         sizes = SegmentSizes()
         return cls(disk, path, base_offset, config, sizes=sizes, created_ms=now_ms, stage=stage)
 
@@ -219,6 +227,7 @@ class Segment:
     def seal(self) -> None:
         """Nothing will be appended for now: complete the time index and write what is in memory."""
         self.time_index.append_if_later(*self.max_timestamp)
+        self._free_entries = None
         self.write_indexes()
         self.log.truncate(self.log.size)  # room that was taken ahead is free again
 
@@ -368,6 +377,18 @@ class Segment:
             self._disk.rename(file.path, target)
             file.renamed(target)
         self.txn_index.renamed(self.txn_index.path.removesuffix(remove) + add)
+
+    def moved_to(self, base_offset: int, *, now_ms: int) -> "Segment":
+        """This segment, which is empty, under the name of another base offset."""
+        directory = self.log.path.rpartition("/")[0]
+        path = f"{directory}/{offset_name(base_offset)}"
+        sizes = SegmentSizes(txn_index=None if self.txn_index.file is None else 0)
+        self.close()
+        for file in reversed(
+            self.files()
+        ):  # the `.log` file last: an index without it is no segment
+            self._disk.rename(file.path, path + "." + file.path.rpartition(".")[2])
+        return Segment(self._disk, path, base_offset, self.config, sizes=sizes, created_ms=now_ms)
 
     def remove(self) -> None:
         """Remove the files from the disk; slices handed out keep what they map."""

@@ -311,7 +311,7 @@ def test_the_index_of_a_log_whose_dirty_part_starts_inside_a_segment(keyed: Keye
     keyed.put_by(7, (b"b", b"1"), transactional=True)
     keyed.end(7, COMMIT)
     keyed.roll()
-    keyed.checkpointed = 2
+    keyed.log.cleaned_to = 2
     keyed.compact()
     assert keyed.table() == {b"a": b"1", b"b": b"1"}
 
