@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from headrace.errors import CorruptBatch, DiskFailed
 from headrace.log.disk import Disk, File
@@ -147,6 +148,12 @@ class Segment:
             self._max_timestamp = self.time_index.last
         return self._max_timestamp
 
+    @property
+    def newest_ms(self) -> int:
+        """The time of the newest record: the largest timestamp, or when the file was written to last if there is none."""
+        newest = self.max_timestamp.timestamp
+        return self.log.modified_ms if newest == NO_TIMESTAMP else newest
+
     # ---- writing
 
     def append(self, batch: bytes | bytearray | memoryview, header: BatchHeader) -> None:
@@ -198,7 +205,7 @@ class Segment:
         config, present = self.config, self.log.size
         return present > 0 and (
             present > config.segment_bytes - size
-            or self._waited_ms(now_ms, max_timestamp) > config.max_segment_ms
+            or self._waited_ms(now_ms, max_timestamp) > self._longest_ms(config)
             or self._has_full_index(batches)
         )
 
@@ -206,6 +213,12 @@ class Segment:
         if self._free_entries is None:
             self._free_entries = min(self.offset_index.free_entries, self.time_index.free_entries)
         return self._free_entries < batches
+
+    def _longest_ms(self, config: LogConfig) -> int:
+        if config.max_jitter_ms == 0:
+            return config.max_segment_ms
+        # Any number will do that differs from segment to segment; this one needs no source of chance.
+        return config.max_segment_ms - crc32(self.log.path.encode()) % config.max_jitter_ms
 
     def _waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
         # Segments are rolled by the records' own time where there is one, so that replaying history rolls alike.
