@@ -125,7 +125,7 @@ def checkpointed(data_dir: Path, name: str, *, clean: bool) -> Checkpointed:
         clean=clean,
         recovery_point=points.get(here, 0),
         log_start_offset=starts.get(here, 0),
-        was_compacted=here in cleaned,
+        cleaned_to=cleaned.get(here),
     )
 
 

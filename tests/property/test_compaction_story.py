@@ -125,7 +125,7 @@ class Story:
                 self._crash(step)
                 self.check()
             case LoseCheckpoint():
-                keyed.checkpointed = None
+                keyed.log.cleaned_to = None
 
     def _put(self, step: Put) -> None:
         keyed, producer_id = self.keyed, step.producer_id
@@ -176,7 +176,7 @@ class Story:
         try:
             for rewritten in run.rewrite():
                 assert install(keyed.log, rewritten, now_ms=keyed.now_ms)
-            keyed.checkpointed = run.progress.first_dirty_offset
+            keyed.log.cleaned_to = run.progress.first_dirty_offset
         except Crashed:
             pass
         active = keyed.log.segments.active.base_offset
@@ -223,7 +223,7 @@ class Story:
                 original.key,
                 original.value,
             )
-            if offset < (self.keyed.checkpointed or 0):
+            if offset < (self.keyed.log.cleaned_to or 0):
                 assert original.key not in clean
                 assert not original.aborted
                 clean.add(original.key)

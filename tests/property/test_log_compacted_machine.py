@@ -11,12 +11,15 @@ from headrace.log.compaction import assess, install, plan
 from headrace.log.compaction_rewrite import Compaction
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record
 from headrace.records.compression import Codec
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.log_samples import (
+    DIRECTORY,
     NOW_MS,
+    TOPIC_PARTITION,
     append,
     open_sample,
     producers_of,
@@ -49,7 +52,6 @@ class CompactedLogMachine(RuleBasedStateMachine):
         self.start_offset = 0
         self.durable_offset = 0
         self.cleaned_to = 0
-        self.checkpointed: int | None = None
         self.leader_epoch = 0
         self.now_ms = NOW_MS
 
@@ -104,7 +106,6 @@ class CompactedLogMachine(RuleBasedStateMachine):
         self.now_ms += 1
         dirty = assess(
             self.log,
-            checkpointed=self.checkpointed,
             last_stable_offset=self.end_offset,
             now_ms=self.now_ms,
         )
@@ -116,7 +117,7 @@ class CompactedLogMachine(RuleBasedStateMachine):
             assert install(self.log, rewritten, now_ms=self.now_ms)
             # Whatever was rewritten may have lost older records of its keys.
             self.cleaned_to = max(self.cleaned_to, job.end_offset)
-        self.checkpointed = job.end_offset
+        self.log.cleaned_to = job.end_offset
 
     @rule(where=st.floats(0, 1))
     def truncate(self, where: float) -> None:
@@ -173,12 +174,18 @@ class CompactedLogMachine(RuleBasedStateMachine):
         self.durable_offset = self.end_offset
 
     def _open(self, *, clean: bool, recovery_point: int) -> None:
-        self.log = open_sample(
+        self.log = open_log(
             self.disk,
+            DIRECTORY,
+            TOPIC_PARTITION,
             CONFIG,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=self.start_offset,
+            now_ms=self.now_ms,
+            checkpointed=Checkpointed(
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start_offset=self.start_offset,
+                cleaned_to=self.log.cleaned_to,
+            ),
         )
 
     def _cut(self, end_offset: int) -> None:
@@ -186,8 +193,6 @@ class CompactedLogMachine(RuleBasedStateMachine):
         self.records = [record for record in self.records if record.offset < end_offset]
         self.durable_offset = min(self.durable_offset, end_offset)
         self.cleaned_to = min(self.cleaned_to, end_offset)
-        if self.checkpointed is not None:
-            self.checkpointed = min(self.checkpointed, end_offset)
 
     @invariant()
     def nothing_wrong_is_there(self) -> None:

@@ -71,6 +71,7 @@ class LogMachine(RuleBasedStateMachine):
         self.now_ms = NOW_MS
         self.producers = {producer_id: Producer() for producer_id in PRODUCERS}
         self.steps = 0
+        self.checkpointed = (0, 0)  # recovery point and log start, as written last
 
     @property
     def end_offset(self) -> int:
@@ -162,6 +163,15 @@ class LogMachine(RuleBasedStateMachine):
             )
         self.disk.capacity_bytes = None
 
+    @rule(room=st.integers(0, 300))
+    def roll_with_full_disk(self, room: int) -> None:
+        self.disk.capacity_bytes = self.disk.used_bytes + room
+        with pytest.raises(DiskFull):
+            self.log.append_as_leader(
+                make_batch(value=bytes(1400)), leader_epoch=self.leader_epoch, now_ms=self.now_ms
+            )
+        self.disk.capacity_bytes = None
+
     @rule(by=st.integers(1, 3))
     def change_leader(self, by: int) -> None:
         self.leader_epoch += by
@@ -224,11 +234,19 @@ class LogMachine(RuleBasedStateMachine):
         return self.start_offset if self.start_offset > self.log.segments.first.base_offset else 0
 
     @rule()
+    def checkpoint(self) -> None:
+        """As the owner of the directory does every few seconds."""
+        self.checkpointed = (self.log.recovery_point, self._log_start_checkpoint())
+        truncation = self.log.truncation
+        if truncation is not None:
+            self.log.forget_truncation(truncation)
+
+    @rule()
     def close_and_open(self) -> None:
         before = self._state()
-        log_start_offset = self._log_start_checkpoint()
         self.log.close(self.now_ms)
-        self.log = open_sample(self.disk, CONFIG, clean=True, log_start_offset=log_start_offset)
+        self.checkpoint()
+        self.log = open_sample(self.disk, CONFIG, clean=True, log_start_offset=self.checkpointed[1])
         self.durable_offset = self.end_offset
         assert self._state() == before
 
@@ -236,23 +254,53 @@ class LogMachine(RuleBasedStateMachine):
     def kill_and_open(self, from_start: bool) -> None:
         """A killed process loses nothing that it wrote."""
         before = self._state()
-        self._open_after_crash(0 if from_start else self.log.recovery_point)
+        self.checkpoint()
+        self._open_after_crash(from_start)
         self.durable_offset = max(self.durable_offset, self.log.recovery_point)
         assert self._state() == before
 
-    @rule(seed=st.integers(0, 2**32), closed=st.booleans(), from_start=st.booleans())
-    def lose_power_and_open(self, seed: int, closed: bool, from_start: bool) -> None:
+    @rule(from_start=st.booleans())
+    def kill_and_open_with_old_checkpoints(self, from_start: bool) -> None:
+        end_offset, durable_offset = self.end_offset, self.durable_offset
+        self._open_after_crash(from_start)
+        assert self.log.log_end_offset == end_offset
+        self._adopt()
+        self.durable_offset = durable_offset
+
+    @rule(
+        seed=st.integers(0, 2**32),
+        closed=st.booleans(),
+        from_start=st.booleans(),
+        checkpointed=st.booleans(),
+    )
+    def lose_power_and_open(
+        self, seed: int, closed: bool, from_start: bool, checkpointed: bool
+    ) -> None:
         """What was flushed is there, what was not is there up to some batch, and nothing else is."""
-        recovery_point = 0 if from_start else self.log.recovery_point
         if closed:
             self.log.close(self.now_ms)
             self.durable_offset = self.end_offset
-        log_start_offset = self._log_start_checkpoint()
+        if closed or checkpointed:
+            self.checkpoint()
         self.disk.crash(Random(seed))
         if closed:
+            log_start_offset = self.checkpointed[1]
             self.log = open_sample(self.disk, CONFIG, clean=True, log_start_offset=log_start_offset)
         else:
-            self._open_after_crash(recovery_point, log_start_offset)
+            self._open_after_crash(from_start)
+        self._adopt()
+
+    def _open_after_crash(self, from_start: bool) -> None:
+        recovery_point, log_start_offset = self.checkpointed
+        self.log = open_sample(
+            self.disk,
+            CONFIG,
+            recovery_point=0 if from_start else recovery_point,
+            log_start_offset=log_start_offset,
+        )
+
+    def _adopt(self) -> None:
+        """Take what a crash has left, if it may be so, for what was written."""
         end_offset = self.log.log_end_offset
         assert self.durable_offset <= end_offset <= self.end_offset
         if self.log.segments.first.base_offset == end_offset:
@@ -267,13 +315,6 @@ class LogMachine(RuleBasedStateMachine):
         self.start_offset = self.log.log_start_offset
         self.durable_offset = end_offset
         self._resume_producers()
-
-    def _open_after_crash(self, recovery_point: int, log_start_offset: int | None = None) -> None:
-        if log_start_offset is None:
-            log_start_offset = self._log_start_checkpoint()
-        self.log = open_sample(
-            self.disk, CONFIG, recovery_point=recovery_point, log_start_offset=log_start_offset
-        )
 
     def _state(self) -> tuple[object, ...]:
         return (

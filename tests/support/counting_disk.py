@@ -22,6 +22,10 @@ class CountingFile:
     def size(self) -> int:
         return self.file.size
 
+    @property
+    def modified_ms(self) -> int:
+        return self.file.modified_ms
+
     def append(self, data: bytes | bytearray | memoryview) -> None:
         self.file.append(data)
 

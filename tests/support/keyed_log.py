@@ -1,6 +1,7 @@
 """A log of keyed records to be compacted, read back the way clients do."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +52,6 @@ class KeyedLog:
         self.directory = directory
         self.config = config
         self.now_ms = START_MS
-        self.checkpointed: int | None = None
         self.sequences: dict[int, int] = {}
         self.log = self._open(disk or UnsyncedDisk(), None)
 
@@ -70,7 +70,8 @@ class KeyedLog:
     ) -> None:
         """As after a kill: nothing is written on the way down."""
         self.log.abandon()
-        self.log = self._open(disk or UnsyncedDisk(), checkpointed)
+        known = replace(checkpointed or Checkpointed(), cleaned_to=self.log.cleaned_to)
+        self.log = self._open(disk or UnsyncedDisk(), known)
 
     # ---- writing
 
@@ -135,7 +136,6 @@ class KeyedLog:
     def assess(self) -> Cleanable:
         return assess(
             self.log,
-            checkpointed=self.checkpointed,
             last_stable_offset=self.last_stable_offset,
             now_ms=self.now_ms,
         )
@@ -150,7 +150,7 @@ class KeyedLog:
         run = Compaction(UnsyncedDisk(), job, limits or CompactionLimits(), pace)
         for rewritten in run.rewrite():
             assert install(self.log, rewritten, now_ms=self.now_ms)
-        self.checkpointed = run.progress.first_dirty_offset
+        self.log.cleaned_to = run.progress.first_dirty_offset
         return run.progress
 
     def compact_all(self, limits: CompactionLimits | None = None) -> CompactionProgress:

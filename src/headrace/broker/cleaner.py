@@ -74,14 +74,12 @@ class Cleaner:
 
     def _assess(self, partition: Partition) -> Cleanable | None:
         where = partition.topic_partition
-        directory = self._log_dirs.directory_of(where)
         # While a log is copied nothing may go: of a key the copy could have the value, and then miss that it was deleted.
-        if directory is None or self._log_dirs.is_moving(where):
+        if self._log_dirs.directory_of(where) is None or self._log_dirs.is_moving(where):
             return None
         try:
             state = assess(
                 partition.log,
-                checkpointed=directory.cleaned_to.get(partition.topic_partition),
                 last_stable_offset=partition.last_stable_offset,
                 now_ms=self._clock(),
             )
@@ -102,9 +100,7 @@ class Cleaner:
             return False
         if log.is_closed:
             return False  # another log has taken its place
-        directory = self._log_dirs.directory_of(log.topic_partition)
-        if directory is not None:
-            directory.cleaned_to[log.topic_partition] = progress.first_dirty_offset
+        log.cleaned_to = progress.first_dirty_offset
         _logger.info(
             "%s compacted up to %d: %d records kept, %d dropped",
             log.topic_partition,

@@ -182,13 +182,14 @@ class Housekeeping:
                 for topic_partition in directory.logs
                 if (partition := self._partitions.get(*topic_partition)) is not None
             }
-        for directory, files in self._log_dirs.checkpoints():
+        for checkpoints in self._log_dirs.checkpoints():
             try:
-                await asyncio.to_thread(self._replace, files)
+                await asyncio.to_thread(self._replace, checkpoints.files)
+                self._log_dirs.checkpointed(checkpoints)
             except DiskFull as error:
                 _logger.warning("checkpoints are not written: %s", error)
             except DiskFailed as error:
-                log = next(iter(directory.logs.values()), None)
+                log = next(iter(checkpoints.directory.logs.values()), None)
                 if log is not None:
                     self._on_disk_failed(log, error)
 

@@ -11,15 +11,12 @@ from headrace.log.disk import Disk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import SEGMENT_SUFFIXES, Segment, offset_name
 from headrace.log.swap import CLEANED, swap_in
-from headrace.records.batch_view import NO_TIMESTAMP
 
 
-def assess(
-    log: PartitionLog, *, checkpointed: int | None, last_stable_offset: int, now_ms: int
-) -> Cleanable:
-    """How dirty a log is; `checkpointed` is what the cleaner checkpoint says of it, if anything."""
+def assess(log: PartitionLog, *, last_stable_offset: int, now_ms: int) -> Cleanable:
+    """How dirty a log is."""
     first_dirty = first_dirty_offset(
-        checkpointed, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
+        log.cleaned_to, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
     )
     return cleanable(
         _facts(log, first_dirty),
@@ -72,6 +69,10 @@ def install(log: PartitionLog, rewritten: RewrittenSegment, *, now_ms: int) -> b
         created_ms=replaced[-1].created_ms,
         stage=CLEANED,
     )
+    # Compaction makes no record younger.
+    log.disk.set_modified(cleaned.log.path, replaced[-1].log.modified_ms)
+    if not log.notes.has_gaps:
+        log.note_gaps(durable=True)
     swap_in(log, cleaned, replaced, now_ms=now_ms)
     for segment in replaced[1:]:
         log.snapshots.remove(segment.base_offset)
@@ -100,10 +101,9 @@ def _facts(log: PartitionLog, first_dirty: int) -> list[SegmentFacts]:
         )
         # Clean segments may be many: their files are not opened for this.
         if end_offset > first_dirty:
-            newest = segment.max_timestamp.timestamp
             found = found._replace(
                 first_timestamp=segment.first_timestamp,
-                newest_ms=segment.created_ms if newest == NO_TIMESTAMP else newest,
+                newest_ms=segment.newest_ms,
             )
         facts.append(found)
     return facts

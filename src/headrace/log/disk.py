@@ -34,6 +34,10 @@ class File(Protocol):
     def size(self) -> int:
         """Bytes written so far."""
 
+    @property
+    def modified_ms(self) -> int:
+        """When the file was written to last, in milliseconds since 1970: asked of the file system each time."""
+
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write at the end, all or nothing: after DiskFull the file has its old size."""
 
@@ -88,6 +92,9 @@ class Disk(Protocol):
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file or directory; an existing target file is replaced."""
+
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        """Let a file have been written to last at this time."""
 
     def remove(self, path: str) -> None:
         """Remove a file if it is there."""

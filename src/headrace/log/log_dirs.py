@@ -77,8 +77,15 @@ class LogDir:
     logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
     futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
-    cleaned_to: dict[TopicPartition, int] = field(default_factory=dict)
     unborn: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+
+
+class DirectoryCheckpoints(NamedTuple):
+    """The checkpoint files of one directory, as its logs are now."""
+
+    directory: LogDir
+    files: list[tuple[str, bytes]]  # path, content
+    truncated: list[tuple[PartitionLog, int]]  # logs whose truncation the files tell of
 
 
 class LogDirs:
@@ -144,7 +151,7 @@ class LogDirs:
         recovery_points = self._read_offsets(path, RECOVERY_POINT_FILE)
         log_starts = self._read_offsets(path, LOG_START_FILE)
         directory.high_watermarks = self._read_offsets(path, HIGH_WATERMARK_FILE)
-        directory.cleaned_to = self._read_offsets(path, CLEANER_FILE)
+        cleaned_to = self._read_offsets(path, CLEANER_FILE)
         found: list[FoundLog] = []
         for name in self._disk.list_directories(path):
             if name.endswith("-delete"):
@@ -164,7 +171,7 @@ class LogDirs:
                 clean=clean,
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
-                was_compacted=topic_partition in directory.cleaned_to,
+                cleaned_to=cleaned_to.get(topic_partition),
             )
             found.append(FoundLog(topic_partition, f"{path}/{name}", checkpointed))
         return found
@@ -224,8 +231,10 @@ class LogDirs:
                 births = Births(self._disk, path, tuple(directory.unborn.values()))
                 close_logs(self._disk, births, list(directory.logs.values()), now_ms=now_ms)
                 directory.unborn.clear()
-                for checkpoint, content in self._checkpoints(directory):
+                checkpoints = self._checkpoints(directory)
+                for checkpoint, content in checkpoints.files:
                     self._disk.replace(checkpoint, content)
+                self.checkpointed(checkpoints)
                 self._disk.replace(f"{path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
                 # Without the marker the next start verifies what is here; nothing is lost.
@@ -349,7 +358,6 @@ class LogDirs:
             return None
         log = directory.logs.pop(topic_partition)
         directory.high_watermarks.pop(topic_partition, None)
-        directory.cleaned_to.pop(topic_partition, None)
         directory.unborn.pop(topic_partition, None)
         log.abandon()
         target = f"{directory.path}/{self._aside(str(topic_partition), suffix)}"
@@ -362,12 +370,20 @@ class LogDirs:
 
     # ---- checkpoints
 
-    def checkpoints(self) -> Iterator[tuple[LogDir, list[tuple[str, bytes]]]]:
-        """Per directory the files (path, content) to be put in place, which may be done elsewhere."""
+    def checkpoints(self) -> Iterator[DirectoryCheckpoints]:
+        """Per directory the files to be put in place, which may be done elsewhere; then `checkpointed`."""
         for directory in list(self._online.values()):
-            yield directory, self._checkpoints(directory)
+            yield self._checkpoints(directory)
 
-    def _checkpoints(self, directory: LogDir) -> list[tuple[str, bytes]]:
+    def checkpointed(self, checkpoints: DirectoryCheckpoints) -> None:
+        """The files are in place."""
+        for log, truncation in checkpoints.truncated:
+            try:
+                log.forget_truncation(truncation)
+            except DiskFull:
+                pass  # with the next ones
+
+    def _checkpoints(self, directory: LogDir) -> DirectoryCheckpoints:
         logs = directory.logs.values()
         recovery_points = {
             log.topic_partition: 0
@@ -380,15 +396,22 @@ class LogDirs:
             for log in logs
             if log.log_start_offset > log.segments.first.base_offset
         }
-        return [
+        cleaned_to = {
+            log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None
+        }
+        files = [
             (f"{directory.path}/{name}", encode_offsets(offsets))
             for name, offsets in (
                 (RECOVERY_POINT_FILE, recovery_points),
                 (LOG_START_FILE, log_starts),
                 (HIGH_WATERMARK_FILE, directory.high_watermarks),
-                (CLEANER_FILE, directory.cleaned_to),
+                (CLEANER_FILE, cleaned_to),
             )
         ]
+        truncated = [(log, log.truncation) for log in logs]
+        return DirectoryCheckpoints(
+            directory, files, [(log, cut) for log, cut in truncated if cut is not None]
+        )
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

@@ -70,8 +70,13 @@ class OffsetIndex:
         keep = bisect_right(range(self.entries), relative - 1, key=lambda i: self._entry(i)[0])
         while keep and self._entry(keep - 1)[1] >= position:
             keep -= 1
-        self.flush()
-        self._file.truncate(keep * ENTRY_BYTES)
+        self._keep(keep * ENTRY_BYTES)
+
+    def _keep(self, size: int) -> None:
+        written = self._file.size
+        del self._unwritten[max(0, size - written) :]
+        if size < written:
+            self._file.truncate(size)
 
     def clear(self) -> None:
         """Forget everything, before a rebuild."""

@@ -21,6 +21,7 @@ from headrace.log.reserved_space import RESERVE_FROM_BYTES, reserve
 _COPY_RATHER_THAN_REMAP_BYTES: Final = 64 * 1024
 # A mapping's pages that were read count as this process's memory. After so much they are let go; the page cache has them.
 _MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
+_MOST_PIECES: Final = os.sysconf("SC_IOV_MAX")  # that one system call writes
 _SECTOR_BYTES: Final = 512  # what a disk writes at once
 
 
@@ -63,6 +64,11 @@ class OsFile:
                 self._size = os.fstat(self.fileno()).st_size
         return self._size
 
+    @property
+    def modified_ms(self) -> int:
+        with _failing(self._path):
+            return os.stat(self._path).st_mtime_ns // 1_000_000
+
     def fileno(self) -> int:
         """The open descriptor, for `sendfile`; valid until the disk needs it for another file."""
         if self._fd is None:
@@ -75,6 +81,8 @@ class OsFile:
     def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
         size = self.size
         length = sum(map(len, pieces))
+        if len(pieces) > _MOST_PIECES:
+            pieces = (b"".join(pieces),)
         try:
             if size + length > self._reserved:
                 self._reserved = reserve(self.fileno(), size)
@@ -252,6 +260,10 @@ class OsDisk:
     def rename(self, source: str, target: str) -> None:
         with _failing(source):
             os.replace(source, target)
+
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        with _failing(path):
+            os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def remove(self, path: str) -> None:
         with _failing(path):

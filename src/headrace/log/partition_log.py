@@ -5,11 +5,13 @@ callers pass bounds in. Order of an append: decide, write the batch, move the en
 follow, and a failure there must not hand out the offset twice), flush if the policy says so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from headrace.errors import CorruptBatch, DiskFailed, LogClosed
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_check import (
     acceptable_form,
@@ -25,6 +27,7 @@ from headrace.log.log_config import LogConfig
 from headrace.log.producer_replay import check_batch_of_producer, note_batch, producers_at
 from headrace.log.producer_snapshots import ProducerSnapshots
 from headrace.log.producer_state import ProducerState
+from headrace.log.recovery_notes import NO_NOTES, RecoveryNotes, write_notes
 from headrace.log.retired_segments import RetiredSegments
 from headrace.log.segment import Segment, offset_name
 from headrace.log.segments import Segments
@@ -69,11 +72,14 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
+        self.cleaned_to: int | None = None  # compacted up to here; None if never
+        self.notes = NO_NOTES
         self.last_flush_ms = 0
         self.is_closed = False
         # Directories with names that are not durable yet; at first also the one that holds our own.
         self._changed_directories = [directory.rpartition("/")[0] or ".", directory]
         self._epochs_are_durable = False
+        self._notes_are_durable = True
         self._cuts = 0  # truncations so far: a flush from before one proves nothing after it
         self._retired = RetiredSegments()
 
@@ -134,6 +140,8 @@ class PartitionLog:
                         f"{self.topic_partition}: format or checksum of the batch at "
                         f"{header.base_offset} does not fit"
                     )
+                if header.base_offset > self.log_end_offset and not self.notes.has_gaps:
+                    self.note_gaps()
                 self._write(batch, header, now_ms)
         return self.log_end_offset
 
@@ -141,7 +149,11 @@ class PartitionLog:
         if header.leader_epoch != self.leader_epochs.latest:
             self.assign_epoch(header.leader_epoch, header.base_offset)
         segment = self.segments.active
-        if segment.should_roll(header.last_offset, len(batch), header.max_timestamp, now_ms):
+        if (
+            segment.should_roll(header.last_offset, len(batch), header.max_timestamp, now_ms)
+            # Rolled for a batch behind a gap, which then could not be written.
+            or segment.base_offset > header.base_offset
+        ):
             segment = self.roll(now_ms, header.base_offset)
         segment.append(batch, header)
         self.log_end_offset = header.next_offset
@@ -175,28 +187,30 @@ class PartitionLog:
             self.leader_epochs = epochs
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Start a new segment at the log's end, unless the active one is still empty."""
+        """Start a new segment at the log's end, unless the active one is still empty. After DiskFull nothing has changed.
+
+        The old segment is sealed first, which may need space: a new one beside an old one that goes on growing would hide
+        what is appended there.
+        """
         base_offset = self.log_end_offset if base_offset is None else base_offset
         active = self.segments.active
         if active.size == 0 and active.base_offset == base_offset:
             return active
-        segment = Segment.create(
-            self.disk,
-            f"{self.directory}/{offset_name(base_offset)}",
-            base_offset,
-            self.config,
-            now_ms=now_ms,
-        )
-        if active.size == 0:
-            self.segments.remove(active)
-            active.remove()
-        else:
+        if active.size:
             active.seal()
             if self.recovery_point >= base_offset:
                 active.sync()  # no later flush will: all its batches are durable already
-            self.snapshots.write(base_offset, self.producers)
-        self.segments.add(segment)
+        path = f"{self.directory}/{offset_name(base_offset)}"
+        segment = Segment.create(self.disk, path, base_offset, self.config, now_ms=now_ms)
         self._changed_directories.append(self.directory)
+        if active.size:
+            self.segments.add(segment)
+            self.snapshots.write(base_offset, self.producers)
+        else:
+            self.segments.remove(active)
+            self.segments.add(segment)
+            active.remove()
+            self.snapshots.remove_after(base_offset)
         return segment
 
     # ---- reading
@@ -245,47 +259,107 @@ class PartitionLog:
     # ---- cutting
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Cut away everything from the batch that holds `offset` on. Epochs are pruned even if no byte goes."""
+        """Cut away everything from the batch that holds `offset` on. Epochs are pruned even if no byte goes.
+
+        What may need space comes first: after DiskFull the log is as it was.
+        """
         self._require_open()
-        if offset < self.log_end_offset:
-            if offset < self.segments.first.base_offset:
-                self.truncate_fully_and_start_at(offset, now_ms=now_ms)
-                return
-            self._remove_now(self.segments.starting_at_or_after(offset + 1))
-            active = self.segments.active
-            cut = active.find(offset)
-            if cut is not None:
-                offset = min(offset, cut.header.base_offset)
-                active.truncate(cut.position, offset)
-                # At once: what came back after a crash would stand before newer batches.
-                active.log.syncer()()
-            self.log_end_offset = offset
-            self.recovery_point = min(self.recovery_point, offset)
-            self._cuts += 1
-            self.log_start_offset = min(self.log_start_offset, offset)
+        if offset >= self.log_end_offset:
+            self._prune_epochs(offset)
+            return
+        if offset < self.segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return
+        found = self.segments.from_offset(offset)[0].find(offset)
+        if found is not None:
+            offset = min(offset, found.header.base_offset)
+        self.note_truncation(offset)
+        self._prune_epochs(offset)
+        with self._cutting():
+            self._cut(offset, None if found is None else found.position)
             self.rebuild_producers(offset)
-        if self.leader_epochs.truncate_from_end(offset):
-            self._write_epochs(self.leader_epochs, durable=True)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Drop everything; the log goes on at `offset`, which its leader still has."""
+        """Drop everything; the log goes on at `offset`, which its leader still has. After DiskFull it is as it was."""
         self._require_open()
-        self._remove_now(list(self.segments))
-        self.segments.add(
-            Segment.create(
-                self.disk,
-                f"{self.directory}/{offset_name(offset)}",
-                offset,
-                self.config,
-                now_ms=now_ms,
-            )
-        )
-        self.producers.clear()
-        self.snapshots.remove_all()
-        self.leader_epochs.clear()
-        self._write_epochs(self.leader_epochs, durable=True)
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        first = self.segments.first
+        self.note_truncation(min(offset, first.base_offset))
+        if self.leader_epochs.entries:
+            self._write_epochs(LeaderEpochs(), durable=False)
+            self.leader_epochs = LeaderEpochs()
+        with self._cutting():
+            self._cut(first.base_offset, 0 if first.size else None)
+            if offset != first.base_offset:
+                # The same files under another name: on a full disk there may be no room for new ones.
+                self.segments.remove(first)
+                self.segments.add(first.moved_to(offset, now_ms=now_ms))
+                self.disk.sync_directory(self.directory)
+            self.producers.clear()
+            self.snapshots.remove_all()
+            self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+
+    def _cut(self, offset: int, position: int | None) -> None:
+        """Remove what starts at or behind `offset`, which lies at `position` of its segment, or between two segments."""
         self._cuts += 1
+        self._remove_now(self.segments.starting_at_or_after(offset + 1))
+        active = self.segments.active
+        if position is not None:
+            active.truncate(position, offset)
+            # At once: what came back after a crash would stand before newer batches.
+            active.log.syncer()()
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        if self.cleaned_to is not None:
+            self.cleaned_to = min(self.cleaned_to, offset)
+
+    @contextmanager
+    def _cutting(self) -> Iterator[None]:
+        try:
+            yield
+        except DiskFull as error:
+            # Half of it is done: only a recovery brings the log and what is known of it together again.
+            raise DiskFailed(str(error)) from error
+
+    def note_truncation(self, offset: int) -> None:
+        """Durably, before a cut: whatever the directory's checkpoints say, nothing from `offset` on is known to be durable.
+
+        They are rewritten only seconds later. By then there may be other segments at these offsets, never synced, and
+        recovery would trust them.
+        """
+        noted = self.notes.truncated_to
+        if noted is None:
+            noted = max(self.recovery_point, self.log_start_offset, self.cleaned_to or 0)
+        if offset < noted:
+            self._write_notes(replace(self.notes, truncated_to=offset), durable=True)
+
+    @property
+    def truncation(self) -> int | None:
+        """Which truncation the directory's next checkpoints will tell of; None if they need not."""
+        return None if self.notes.truncated_to is None else self._cuts
+
+    def forget_truncation(self, truncation: int) -> None:
+        """The checkpoints tell of it now, unless there has been another since."""
+        if truncation == self.truncation:
+            # A sync is not needed: with the note, recovery only reads more.
+            self._write_notes(replace(self.notes, truncated_to=None), durable=False)
+
+    def note_gaps(self, *, durable: bool = False) -> None:
+        """Let recovery know that missing offsets are no sign of damage here; durably with the next flush at the latest."""
+        durable = durable or self.notes.truncated_to is not None
+        self._write_notes(replace(self.notes, has_gaps=True), durable=durable)
+
+    def _write_notes(self, notes: RecoveryNotes, *, durable: bool) -> None:
+        write_notes(self.disk, self.directory, notes, durable=durable)
+        self.notes = notes
+        self._notes_are_durable = durable or notes == NO_NOTES
+
+    def _prune_epochs(self, end_offset: int) -> None:
+        epochs = LeaderEpochs(self.leader_epochs.entries)
+        if epochs.truncate_from_end(end_offset):
+            # Not synced before the next flush: recovery prunes or rebuilds what it finds.
+            self._write_epochs(epochs, durable=False)
+            self.leader_epochs = epochs
 
     def advance_log_start(self, offset: int) -> None:
         """Records below `offset` are deleted: unreadable from now on, their segments go with retention."""
@@ -342,6 +416,8 @@ class PartitionLog:
         """What to sync, here or elsewhere, to make the log durable up to its end, or some way towards it."""
         if not self._epochs_are_durable:
             self._write_epochs(self.leader_epochs, durable=True)
+        if not self._notes_are_durable:
+            self._write_notes(self.notes, durable=True)
         directories, self._changed_directories = self._changed_directories, []
         return plan_flush(
             self.segments.from_offset(self.recovery_point),

@@ -2,17 +2,19 @@
 
 Rules: only segments that reach to the recovery point or beyond are doubted; they are read once, each batch is checked,
 the file is cut at the first bad one and whatever lay behind it goes. Indexes, producer state and leader epochs of the
-doubted part are rebuilt in the same pass. Files are closed behind the reading: several logs may be opened at a time, in
+doubted part are rebuilt in the same pass. Missing offsets are damage only in a log that never had gaps. A segment without
+batches that starts within another one is what a failed roll left behind, and is removed. Files are closed behind the reading: several logs may be opened at a time, in
 threads, and most stay idle.
 """
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFull
 from headrace.ids import TopicPartition
 from headrace.log.batch_scan import BatchScan, Surroundings, fitting_batches
 from headrace.log.checkpoint import LEADER_EPOCH_FILE, read_epochs
@@ -21,6 +23,7 @@ from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.log.producer_replay import note_batch
+from headrace.log.recovery_notes import RecoveryNotes, read_notes
 from headrace.log.segment import Segment, SegmentSizes, offset_name
 from headrace.log.swap import finish_swaps
 
@@ -36,7 +39,17 @@ class Checkpointed:
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
-    was_compacted: bool = False  # then gaps between offsets are no sign of damage
+    cleaned_to: int | None = None  # how far it has been compacted; None if never
+
+    def limited_by(self, notes: RecoveryNotes) -> "Checkpointed":
+        """What is left of it if the log was truncated since."""
+        cleaned_to = self.cleaned_to
+        return replace(
+            self,
+            recovery_point=notes.limit(self.recovery_point),
+            log_start_offset=notes.limit(self.log_start_offset),
+            cleaned_to=None if cleaned_to is None else notes.limit(cleaned_to),
+        )
 
 
 def open_log(
@@ -55,6 +68,9 @@ def open_log(
         disk.make_directory(directory)
     log = PartitionLog(disk, directory, topic_partition, config, topic_id=topic_id)
     log.last_flush_ms = now_ms
+    log.notes = read_notes(disk, directory)
+    in_files, known = known, known if known.clean else known.limited_by(log.notes)
+    log.cleaned_to = known.cleaned_to
     without_index = _load_segments(log, now_ms, known)
     log.log_start_offset = max(known.log_start_offset, log.segments.first.base_offset)
     checkpointed_epochs = _load_epochs(log, known)
@@ -67,6 +83,9 @@ def open_log(
     if not known.clean:
         _open_after_crash(log, without_index, known, checkpointed_epochs, now_ms=now_ms)
     _settle_bounds(log, now_ms)
+    if log.log_end_offset < in_files.recovery_point:
+        with suppress(DiskFull):  # a log on a full disk must still open; nothing is appended to it
+            log.note_truncation(log.log_end_offset)
     for segment in log.segments:
         segment.close()
     return log
@@ -133,7 +152,7 @@ def _load_epochs(log: PartitionLog, known: Checkpointed) -> LeaderEpochs:
         return LeaderEpochs(entries)
     except CorruptBatch as error:
         _logger.warning("%s: rebuilding the leader epochs (%s)", log.topic_partition, error)
-    doubted = [] if known.clean else log.segments.from_offset(known.recovery_point)
+    doubted = [] if known.clean else _doubted(log, known.recovery_point)
     for segment in log.segments:
         if segment not in doubted:  # those are read again, with more suspicion
             for found in segment.batches():
@@ -150,6 +169,7 @@ def _open_clean(log: PartitionLog, without_index: set[int]) -> None:
                 "%s: rebuilding the indexes of %d", log.topic_partition, segment.base_offset
             )
             _rebuild_indexes(segment)
+    _remove_failed_rolls(log, list(log.segments))
     log.log_end_offset = log.recovery_point = log.segments.active.read_next_offset()
     log.rebuild_producers(log.log_end_offset)
 
@@ -176,29 +196,34 @@ def _open_after_crash(
     now_ms: int,
 ) -> None:
     recovery_point = known.recovery_point
-    doubted = log.segments.from_offset(recovery_point)
-    for segment in log.segments:
-        if segment is doubted[0]:
-            break
+    doubted = _doubted(log, recovery_point)
+    trusted = [segment for segment in log.segments if segment.base_offset < doubted[0].base_offset]
+    for segment in trusted:
         if segment.base_offset in without_index or not _has_sane_indexes(segment):
             _rebuild_indexes(segment)
+    _remove_failed_rolls(log, trusted)
     start = doubted[0].base_offset
     log.log_end_offset = start
     log.rebuild_producers(start)
     log.leader_epochs.truncate_from_end(start)
-    for number, segment in enumerate(doubted):
-        next_offset = log.segments.end_of(segment)
+    has_gaps = log.config.cleanup_compact or known.cleaned_to is not None
+    while doubted:
+        segment = doubted.pop(0)
         around = Surroundings(
             start_offset=max(log.log_end_offset, segment.base_offset),
             leader_epoch=log.leader_epochs.latest,
-            next_segment_offset=next_offset,
-            has_gaps=log.config.cleanup_compact or known.was_compacted,
+            # An empty one says nothing of where the batches before it end.
+            next_segment_offset=next((later.base_offset for later in doubted if later.size), None),
+            has_gaps=has_gaps or log.notes.has_gaps,
             epochs=checkpointed_epochs,
         )
         end = _recover_segment(log, segment, around)
+        while doubted and doubted[0].size == 0 and doubted[0].base_offset < log.log_end_offset:
+            _remove_failed_roll(log, doubted.pop(0))
+        next_offset = log.segments.end_of(segment)
         ends_early = next_offset is not None and log.log_end_offset < next_offset
-        if end < segment.size or (ends_early and not around.has_gaps):
-            _cut(log, segment, end, doubted[number + 1 :])
+        if end < segment.size or (ends_early and not (has_gaps or log.notes.has_gaps)):
+            _cut(log, segment, end, doubted)
             break
         if next_offset is not None:
             segment.seal()
@@ -209,6 +234,35 @@ def _open_after_crash(
         log.flush(
             now_ms
         )  # nobody may read what the topic's configuration wants to be durable first
+
+
+def _doubted(log: PartitionLog, recovery_point: int) -> list[Segment]:
+    """The segments to be verified: from the last one with batches that starts at or before the recovery point on."""
+    segments = list(log.segments)
+    first = len(segments) - len(log.segments.from_offset(recovery_point))
+    while first > 0 and segments[first].size == 0:
+        first -= 1  # if this one is left from a failed roll, the one before it has been appended to
+    return segments[first:]
+
+
+def _remove_failed_rolls(log: PartitionLog, trusted: list[Segment]) -> None:
+    """Remove empty segments among those whose indexes can be trusted, if the one before reaches past their start."""
+    filled: Segment | None = None
+    for segment in trusted:
+        if segment.size:
+            filled = segment
+        elif filled is not None and filled.read_next_offset() > segment.base_offset:
+            _remove_failed_roll(log, segment)
+
+
+def _remove_failed_roll(log: PartitionLog, segment: Segment) -> None:
+    _logger.warning(
+        "%s: removing the empty segment %d, left from a roll that failed: the one before goes on past it",
+        log.topic_partition,
+        segment.base_offset,
+    )
+    log.segments.remove(segment)
+    segment.remove()
 
 
 def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) -> int:
@@ -223,6 +277,10 @@ def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) 
                 note_batch(log.producers, header, segment, batch)
         except CorruptBatch:
             break
+        if position > 0 and header.base_offset > log.log_end_offset and not log.notes.has_gaps:
+            # Whole batches do not get lost out of the middle of a file.
+            with suppress(DiskFull):
+                log.note_gaps()
         segment.note_appended(position, header)
         log.leader_epochs.assign(header.leader_epoch, header.base_offset)
         log.log_end_offset = header.next_offset
@@ -255,6 +313,8 @@ def _settle_bounds(log: PartitionLog, now_ms: int) -> None:
         # The deleted prefix was known durably, the rest was not: go on behind it.
         log.truncate_fully_and_start_at(log.log_start_offset, now_ms=now_ms)
         return
+    if log.cleaned_to is not None:
+        log.cleaned_to = min(log.cleaned_to, log.log_end_offset)
     log.leader_epochs.truncate_from_end(log.log_end_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.snapshots.remove_after(log.log_end_offset)

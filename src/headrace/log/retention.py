@@ -6,7 +6,6 @@ from typing import NamedTuple
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import Segment
-from headrace.records.batch_view import NO_TIMESTAMP
 
 
 class Reason(Enum):
@@ -78,12 +77,10 @@ def delete_old_segments(
 
 def _facts(log: PartitionLog, segment: Segment) -> SegmentFacts:
     end_offset = log.segments.end_of(segment)
-    newest = segment.max_timestamp.timestamp
     return SegmentFacts(
         segment.base_offset,
         log.log_end_offset if end_offset is None else end_offset,
         segment.size,
-        # Records without timestamps are as old as their file.
-        segment.created_ms if newest == NO_TIMESTAMP else newest,
+        segment.newest_ms,
         segment is log.segments.active,
     )

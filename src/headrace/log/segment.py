@@ -5,10 +5,12 @@ Files are opened on first use, so that a log of thousands of sealed segments ope
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Final, NamedTuple
+from zlib import crc32
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFailed
 from headrace.log.disk import Disk, File
 from headrace.log.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
@@ -121,9 +123,16 @@ class Segment:
         now_ms: int,
         stage: str = "",
     ) -> "Segment":
-        """A new, empty segment, its files in place."""
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            disk.create(path + suffix + stage)
+        """A new, empty segment, its files in place: all of them, or none if the disk refuses one."""
+        suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+        try:
+            for suffix in suffixes:
+                disk.create(path + suffix + stage)
+        except DiskFailed:
+            for suffix in suffixes:
+                with suppress(DiskFailed):  # opening the log again tells what is left over
+                    disk.remove(path + suffix + stage)
+            raise
         sizes = SegmentSizes()
         return cls(disk, path, base_offset, config, sizes=sizes, created_ms=now_ms, stage=stage)
 
@@ -138,6 +147,12 @@ class Segment:
         if self._max_timestamp is None:
             self._max_timestamp = self.time_index.last
         return self._max_timestamp
+
+    @property
+    def newest_ms(self) -> int:
+        """The time of the newest record: the largest timestamp, or when the file was written to last if there is none."""
+        newest = self.max_timestamp.timestamp
+        return self.log.modified_ms if newest == NO_TIMESTAMP else newest
 
     # ---- writing
 
@@ -190,7 +205,7 @@ class Segment:
         config, present = self.config, self.log.size
         return present > 0 and (
             present > config.segment_bytes - size
-            or self._waited_ms(now_ms, max_timestamp) > config.max_segment_ms
+            or self._waited_ms(now_ms, max_timestamp) > self._longest_ms(config)
             or self._has_full_index(batches)
         )
 
@@ -198,6 +213,12 @@ class Segment:
         if self._free_entries is None:
             self._free_entries = min(self.offset_index.free_entries, self.time_index.free_entries)
         return self._free_entries < batches
+
+    def _longest_ms(self, config: LogConfig) -> int:
+        if config.max_jitter_ms == 0:
+            return config.max_segment_ms
+        # Any number will do that differs from segment to segment; this one needs no source of chance.
+        return config.max_segment_ms - crc32(self.log.path.encode()) % config.max_jitter_ms
 
     def _waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
         # Segments are rolled by the records' own time where there is one, so that replaying history rolls alike.
@@ -219,6 +240,7 @@ class Segment:
     def seal(self) -> None:
         """Nothing will be appended for now: complete the time index and write what is in memory."""
         self.time_index.append_if_later(*self.max_timestamp)
+        self._free_entries = None
         self.write_indexes()
         self.log.truncate(self.log.size)  # room that was taken ahead is free again
 
@@ -368,6 +390,18 @@ class Segment:
             self._disk.rename(file.path, target)
             file.renamed(target)
         self.txn_index.renamed(self.txn_index.path.removesuffix(remove) + add)
+
+    def moved_to(self, base_offset: int, *, now_ms: int) -> "Segment":
+        """This segment, which is empty, under the name of another base offset."""
+        directory = self.log.path.rpartition("/")[0]
+        path = f"{directory}/{offset_name(base_offset)}"
+        sizes = SegmentSizes(txn_index=None if self.txn_index.file is None else 0)
+        self.close()
+        for file in reversed(
+            self.files()
+        ):  # the `.log` file last: an index without it is no segment
+            self._disk.rename(file.path, path + "." + file.path.rpartition(".")[2])
+        return Segment(self._disk, path, base_offset, self.config, sizes=sizes, created_ms=now_ms)
 
     def remove(self) -> None:
         """Remove the files from the disk; slices handed out keep what they map."""

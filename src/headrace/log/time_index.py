@@ -70,9 +70,14 @@ class TimeIndex:
     def truncate(self, offset: int) -> None:
         """Forget entries at or after `offset`."""
         keep = bisect_right(range(self.entries), offset - 1, key=lambda i: self._entry(i).offset)
-        self.flush()
-        self._file.truncate(keep * ENTRY_BYTES)
+        self._keep(keep * ENTRY_BYTES)
         self._last = None
+
+    def _keep(self, size: int) -> None:
+        written = self._file.size
+        del self._unwritten[max(0, size - written) :]
+        if size < written:
+            self._file.truncate(size)
 
     def clear(self) -> None:
         """Forget everything, before a rebuild."""

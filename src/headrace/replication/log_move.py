@@ -37,7 +37,6 @@ class LogMove:
         self.origin = origin
         self.target = target
         self.log = log
-        self._cleaned_to = origin.cleaned_to.get(log.topic_partition)
         path = f"{target.path}/{log.topic_partition}.{id_.hex}{FUTURE_SUFFIX}"
         self.copy = open_log(
             disk, path, log.topic_partition, log.config, now_ms=now_ms, topic_id=log.topic_id
@@ -132,18 +131,15 @@ class LogMove:
                 clean=True,
                 recovery_point=log.log_end_offset,
                 log_start_offset=log.log_start_offset,
-                was_compacted=self._cleaned_to is not None,
+                cleaned_to=log.cleaned_to,
             ),
             topic_id=log.topic_id,
         )
         self._assign_epochs(moved)  # opening takes an epoch without records for one that never was
         del self.target.futures[where]
         self.target.logs[where] = moved
-        if self._cleaned_to is not None:
-            self.target.cleaned_to[where] = self._cleaned_to
         del self.origin.logs[where]
         self.origin.high_watermarks.pop(where, None)
-        self.origin.cleaned_to.pop(where, None)
         log.abandon()
         return moved, self._name_for_removal()
 

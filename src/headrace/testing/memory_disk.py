@@ -121,6 +121,10 @@ class MemoryFile:
     def size(self) -> int:
         return len(self._content.current)
 
+    @property
+    def modified_ms(self) -> int:
+        return self._touch().modified_ms
+
     def append(self, data: bytes | bytearray | memoryview) -> None:
         content = self._touch()
         self._disk.require_space(self._path, len(data))
@@ -244,6 +248,9 @@ class MemoryDisk:
         else:
             new_parent.change({new_name: node})
             old_parent.change({old_name: None})
+
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        self._content(path).modified_ms = modified_ms
 
     def remove(self, path: str) -> None:
         if self.exists(path):

@@ -311,7 +311,7 @@ def test_the_index_of_a_log_whose_dirty_part_starts_inside_a_segment(keyed: Keye
     keyed.put_by(7, (b"b", b"1"), transactional=True)
     keyed.end(7, COMMIT)
     keyed.roll()
-    keyed.checkpointed = 2
+    keyed.log.cleaned_to = 2
     keyed.compact()
     assert keyed.table() == {b"a": b"1", b"b": b"1"}
 
@@ -483,3 +483,15 @@ def test_a_reader_of_a_replaced_segment_reads_on_through_the_next_replacement(
         keyed.now_ms += 1
     first.file.close()
     assert first.copy() == before
+
+
+def test_records_without_time_are_no_younger_after_compaction(tmp_path: Path) -> None:
+    keyed = KeyedLog(tmp_path)
+    for value in (b"1", b"2"):
+        keyed.put((b"a", value), timestamp=-1)
+    keyed.roll()
+    written = keyed.log.segments.first
+    keyed.log.disk.set_modified(written.log.path, 1_600_000_000_000)
+    keyed.compact()
+    assert keyed.log.segments.first is not written
+    assert keyed.log.segments.first.newest_ms == 1_600_000_000_000

@@ -1,6 +1,7 @@
 """Every moment of a swap, and of its completion at the next start, as the last one of the process."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ class Swap:
         """Start over and compact until the disk dies; False if it did not have to."""
         shutil.rmtree(self.keyed.directory)
         shutil.copytree(self._pristine, self.keyed.directory)
-        self.keyed.checkpointed = None
+        self.keyed.log.cleaned_to = None
         self.keyed.reopen(checkpointed=self.checkpointed)
         return compact_until_crash(self.keyed, steps)
 
@@ -126,3 +127,16 @@ def test_what_waits_for_removal_is_removed_at_the_next_start(tmp_path: Path) -> 
     keyed.reopen()
     assert list(keyed.directory.glob("*.deleted")) == []
     assert keyed.table() == {b"a": b"2", b"b": b"2", b"c": b"2", b"d": b"1"}
+
+
+def test_what_was_compacted_is_whole_when_the_topic_is_not_compacted_any_more(
+    tmp_path: Path,
+) -> None:
+    """The cleaner checkpoint was not written yet when the broker was killed."""
+    keyed = write(tmp_path / "keyed-0")
+    keyed.compact()
+    keyed.log.cleaned_to = None
+    found = keyed.pairs()
+    keyed.config = replace(keyed.config, cleanup_compact=False, cleanup_delete=True)
+    keyed.reopen()
+    assert keyed.pairs() == found

@@ -200,6 +200,20 @@ def test_usage_tells_how_much_room_there_is(disk: Disk, root: str) -> None:
         disk.usage(f"{root}/missing")
 
 
+def test_the_time_of_the_last_change(disk: Disk, root: str) -> None:
+    file = disk.create(f"{root}/a")
+    file.append(b"abc")
+    disk.set_modified(f"{root}/a", 1_600_000_000_123)
+    assert file.modified_ms == 1_600_000_000_123
+    assert [stat.modified_ms for stat in disk.list_files(root)] == [1_600_000_000_123]
+    if isinstance(disk, MemoryDisk):
+        disk.now_ms = 1_700_000_000_000
+    file.append(b"def")
+    assert file.modified_ms >= 1_700_000_000_000
+    with pytest.raises(DiskFailed, match="missing"):
+        disk.set_modified(f"{root}/missing", 1)
+
+
 # ---- the real disk
 
 

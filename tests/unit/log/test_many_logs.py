@@ -140,8 +140,8 @@ def test_a_torn_id_is_gone_for_good_before_the_log_is_flushed() -> None:
     (log,) = again
     append(log, make_batch())
     log.flush(NOW_MS)
-    for _, files in again.checkpoints():
-        for path, content in files:
+    for checkpoints in again.checkpoints():
+        for path, content in checkpoints.files:
             disk.replace(path, content)
     disk.crash(Random(5))
     last = open_dirs(disk)
@@ -158,8 +158,8 @@ def test_a_log_whose_id_is_not_durable_counts_as_never_flushed() -> None:
     log.flush(NOW_MS)
 
     def checkpointed() -> dict[TopicPartition, int]:
-        for _, files in dirs.checkpoints():
-            for path, content in files:
+        for checkpoints in dirs.checkpoints():
+            for path, content in checkpoints.files:
                 disk.replace(path, content)
         return read_offsets(disk, f"{PATH}/{RECOVERY_POINT_FILE}")
 

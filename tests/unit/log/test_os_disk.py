@@ -54,3 +54,12 @@ def test_pieces_that_the_system_takes_in_part_are_written_whole(
     )
     file.append_all([b"second ", bytearray(b"third "), memoryview(b"fourth")])
     assert (path.read_bytes(), file.size) == (b"first second third fourth", 25)
+
+
+def test_more_pieces_than_one_call_takes(tmp_path: Path) -> None:
+    disk, path = OsDisk(), tmp_path / "pieces"
+    file = disk.create(str(path))
+    pieces = [b"%d," % number for number in range(5000)]
+    file.append_all(pieces)
+    assert path.read_bytes() == b"".join(pieces)
+    assert file.size == path.stat().st_size

@@ -217,6 +217,36 @@ def test_segments_roll_by_time(disk: MemoryDisk) -> None:
     assert bases(log) == [0, 2, 4]
 
 
+@pytest.mark.parametrize("jitter_ms", [50, 100, 10**6])
+def test_segments_roll_up_to_the_jitter_earlier(disk: MemoryDisk, jitter_ms: int) -> None:
+    """Each at a time of its own, and never after every batch."""
+    ages: set[int] = set()
+    for number in range(300):
+        config = LogConfig(segment_ms=100, segment_jitter_ms=jitter_ms)
+        log = open_sample(disk, config, directory=f"/data/t-{number}")
+        for age in range(120):
+            append(log, make_batch(timestamp=NOW_MS + age))
+            if len(log.segments) > 1:
+                ages.add(age)
+                break
+    earliest = max(100 - jitter_ms, 0) + 1
+    assert earliest < min(ages) + 10
+    assert earliest <= min(ages)
+    assert 92 < max(ages) <= 101
+    assert len(ages) > 30
+
+
+def test_the_jitter_is_no_more_than_what_makes_segments_roll(disk: MemoryDisk) -> None:
+    config = LogConfig(
+        cleanup_compact=True, max_compaction_lag_ms=100, segment_ms=10**6, segment_jitter_ms=10**5
+    )
+    for number in range(50):
+        log = open_sample(disk, config, directory=f"/data/t-{number}")
+        for _ in range(3):
+            append(log, make_batch(timestamp=NOW_MS))
+        assert len(log.segments) == 1
+
+
 def test_segments_roll_when_an_index_is_full(disk: MemoryDisk) -> None:
     log = open_sample(disk, LogConfig(index_interval_bytes=1, segment_index_bytes=32))
     for timestamp in range(12):

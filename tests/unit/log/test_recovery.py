@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -10,6 +11,7 @@ from headrace.log.log_config import LogConfig
 from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import open_log
+from headrace.log.recovery_notes import RECOVERY_NOTES_FILE
 from headrace.log.segment import offset_name
 from headrace.log.time_lookup import first_at_or_after
 from headrace.records.batch_view import read_header, stamp
@@ -240,19 +242,60 @@ def test_what_was_cut_does_not_come_back(disk: MemoryDisk) -> None:
         last.close(NOW_MS)
 
 
-def test_gaps_are_damage_unless_the_topic_is_compacted(disk: MemoryDisk) -> None:
-    compacted = LogConfig(cleanup_compact=True)
-    log = open_sample(disk, compacted)
-    for offset in (5, 40, 41):
+def copied(disk: MemoryDisk, offsets: list[int], config: LogConfig) -> PartitionLog:
+    """A replica of a compacted log: one batch for each offset, two in a segment."""
+    log = open_sample(disk, config)
+    for offset in offsets:
         batch = make_batch()
         stamp(batch, 0, offset, 0)
         log.append_as_follower(batch, now_ms=NOW_MS)
-    log.roll(NOW_MS, 60)
-    batch = make_batch()
-    stamp(batch, 0, 60, 0)
-    log.append_as_follower(batch, now_ms=NOW_MS)
-    assert open_sample(disk, compacted).log_end_offset == 61
-    assert open_sample(disk, LogConfig()).log_end_offset == 42
+    return log
+
+
+TWO_BATCHES = LogConfig(segment_bytes=2 * len(make_batch()))
+
+
+def test_the_copy_of_a_compacted_log_keeps_its_gaps(disk: MemoryDisk) -> None:
+    """Also when the topic is not compacted any more, and this broker never compacted it."""
+    log = copied(disk, [5, 40, 60, 61, 70, 75, 90, 95], replace(TWO_BATCHES, cleanup_compact=True))
+    before = stored_batches(log)
+    for recovery_point in (0, 41, 80):
+        again = open_sample(disk, TWO_BATCHES, recovery_point=recovery_point)
+        assert (again.log_end_offset, stored_batches(again)) == (96, before)
+
+
+def test_that_a_log_has_gaps_is_durable_with_its_batches(disk: MemoryDisk) -> None:
+    for seed in range(20):
+        directory = f"/data/{seed}"
+        disk.make_directory(directory)
+        disk.sync_directory("/")
+        disk.sync_directory("/data")
+        log = open_sample(disk, directory=directory)
+        for offset in (0, 7):
+            batch = make_batch()
+            stamp(batch, 0, offset, 0)
+            log.append_as_follower(batch, now_ms=NOW_MS)
+        log.flush(NOW_MS)
+        disk.crash(Random(seed))
+        assert open_sample(disk, directory=directory).log_end_offset == 8
+
+
+def test_a_gap_between_sound_batches_of_a_file_tells_that_the_log_has_gaps(
+    disk: MemoryDisk,
+) -> None:
+    """For logs that were copied before gaps were noted."""
+    copied(disk, [5, 40, 60, 61, 70, 75], TWO_BATCHES)
+    disk.remove(f"{DIRECTORY}/{RECOVERY_NOTES_FILE}")
+    again = open_sample(disk, TWO_BATCHES)
+    assert again.log_end_offset == 76
+    assert again.notes.has_gaps
+
+
+def test_a_segment_that_lost_its_end_is_damage_in_a_log_without_gaps(disk: MemoryDisk) -> None:
+    log = copied(disk, [0, 1, 2, 3, 4, 5], TWO_BATCHES)
+    middle = list(log.segments)[1].log
+    middle.truncate(middle.size // 2)
+    assert open_sample(disk, TWO_BATCHES).log_end_offset == 3
 
 
 def test_a_gap_that_the_next_batch_confirms_is_none(disk: MemoryDisk) -> None:

@@ -1,5 +1,6 @@
 import pytest
 
+from headrace.log.compaction import assess
 from headrace.log.log_config import LogConfig
 from headrace.log.retention import Reason, SegmentFacts, deletable, delete_old_segments
 from headrace.testing.memory_disk import MemoryDisk
@@ -106,9 +107,33 @@ def test_retention_is_carried_out() -> None:
     assert (log.log_start_offset, log.log_end_offset, len(log.segments)) == (5, 5, 1)
 
 
-def test_records_without_time_are_as_old_as_their_file() -> None:
+def test_records_without_time_are_as_old_as_the_last_change_of_their_file() -> None:
     disk = MemoryDisk()
+    log = open_sample(disk, LogConfig(retention_ms=4000))
+    for step in range(62):
+        disk.now_ms = NOW_MS + 1000 * step
+        append(log, make_batch(timestamp=-1), now_ms=disk.now_ms)
+        assert delete_old_segments(log, high_watermark=step + 1, now_ms=disk.now_ms + 250) == []
+    assert delete_old_segments(log, high_watermark=62, now_ms=disk.now_ms + 4000) == []
+    assert len(delete_old_segments(log, high_watermark=62, now_ms=disk.now_ms + 4001)) == 1
+
+
+def test_one_record_with_a_time_tells_the_age_of_a_segment() -> None:
+    disk = MemoryDisk()
+    disk.now_ms = NOW_MS
     log = open_sample(disk, LogConfig(retention_ms=1000))
+    append(log, make_batch(timestamp=NOW_MS - 5000))
     append(log, make_batch(timestamp=-1))
-    assert delete_old_segments(log, high_watermark=1, now_ms=NOW_MS + 1000) == []
-    assert len(delete_old_segments(log, high_watermark=1, now_ms=NOW_MS + 1001)) == 1
+    assert len(delete_old_segments(log, high_watermark=2, now_ms=NOW_MS)) == 1
+
+
+def test_segments_without_times_are_compacted_when_their_file_is_old_enough() -> None:
+    disk = MemoryDisk()
+    config = LogConfig(cleanup_compact=True, min_compaction_lag_ms=1000)
+    log = open_sample(disk, config)
+    disk.now_ms = NOW_MS + 500
+    append(log, make_batch(timestamp=-1), now_ms=disk.now_ms)
+    log.roll(disk.now_ms)
+    for later_ms, end_offset in ((1499, 0), (1500, 1)):
+        state = assess(log, last_stable_offset=1, now_ms=NOW_MS + later_ms)
+        assert state.end_offset == end_offset

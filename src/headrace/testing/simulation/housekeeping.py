@@ -30,9 +30,10 @@ def keep_house(log_dirs: LogDirs, partitions: PartitionTable, disk: Disk, now_ms
         for path in log.removable(now_ms):
             disk.remove(path)
     note_high_watermarks(log_dirs, partitions)
-    for _, files in log_dirs.checkpoints():
-        for path, content in files:
+    for checkpoints in log_dirs.checkpoints():
+        for path, content in checkpoints.files:
             disk.replace(path, content)
+        log_dirs.checkpointed(checkpoints)
 
 
 def note_high_watermarks(log_dirs: LogDirs, partitions: PartitionTable) -> None:
