@@ -99,4 +99,4 @@ class OffsetIndex:
         written = self._file.size
         if at >= written:
             return _ENTRY.unpack_from(self._unwritten, at - written)
-        return _ENTRY.unpack(self._file.view(at, ENTRY_BYTES))
+        return _ENTRY.unpack(self._file.read(at, ENTRY_BYTES))

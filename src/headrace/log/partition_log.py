@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from uuid import UUID
 
-from headrace.errors import CorruptBatch, DiskFailed, LogClosed
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_check import (
     acceptable_form,
@@ -293,7 +293,11 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             if self.leader_epochs.truncate_from_start(offset):
-                self._write_epochs(self.leader_epochs, durable=False)
+                try:
+                    self._write_epochs(self.leader_epochs, durable=False)
+                except DiskFull:
+                    # Deleting must work on a full disk. Epochs below the log start are dropped when the log is opened.
+                    pass
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""

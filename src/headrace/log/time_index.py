@@ -102,5 +102,5 @@ class TimeIndex:
         if at >= written:
             timestamp, relative = _ENTRY.unpack_from(self._unwritten, at - written)
         else:
-            timestamp, relative = _ENTRY.unpack(self._file.view(at, ENTRY_BYTES))
+            timestamp, relative = _ENTRY.unpack(self._file.read(at, ENTRY_BYTES))
         return TimestampOffset(timestamp, self._base_offset + relative)
