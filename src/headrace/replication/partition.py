@@ -244,6 +244,7 @@ class Partition:
         assert self._leader is None, f"{self.topic_partition} leads and follows"
         if len(records):
             self.log.append_as_follower(records, now_ms=now_ms)
+            self._room.found()
         committed = min(high_watermark, self.log.log_end_offset)
         if committed > self._high_watermark:
             self._high_watermark = committed
