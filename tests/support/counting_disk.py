@@ -37,7 +37,7 @@ class CountingFile:
         self.reads.append((self.path, position, len(content)))
         return content
 
-    def view(self, position: int, length: int) -> memoryview:
+    def view(self, position: int, length: int) -> bytes | memoryview:
         content = self.file.view(position, length)
         self.reads.append((self.path, position, len(content)))
         return content

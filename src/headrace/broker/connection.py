@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from itertools import groupby
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from headrace.broker.busy_poll import BusyPoll
@@ -217,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, pieces: list[Piece]) -> None:
         if self._transport is not None:
-            self._transport.writelines(pieces if len(pieces) <= _MAX_PIECES else [b"".join(pieces)])
+            self._transport.writelines(pieces if len(pieces) <= _MAX_PIECES else _merged(pieces))
 
     def _park(self, frame_bytes: int, answer: list[Piece]) -> None:
         slot = _Slot(frame_bytes)
@@ -342,3 +343,14 @@ class Connection(asyncio.BufferedProtocol):
         """Whether nothing goes on here: nothing to answer, or a peer that does not take its answers."""
         is_stuck = self._is_write_paused or self._is_closing
         return is_stuck or not (self._queue or self._outbox)
+
+
+def _merged(pieces: list[Piece]) -> list[Piece]:
+    """The same bytes in fewer pieces. A memoryview stays as it is: it may be a mapped file, see `log.disk.File.view`."""
+    merged: list[Piece] = []
+    for is_view, run in groupby(pieces, lambda piece: type(piece) is memoryview):
+        if is_view:
+            merged += run
+        else:
+            merged.append(b"".join(run))
+    return merged

@@ -56,7 +56,7 @@ class ConsumerReader(NamedTuple):
         return partition.growth
 
     def content(self, records: FileSlice) -> bytes | memoryview:
-        # All of it lies below the high watermark, where nothing is ever truncated: no copy is needed.
+        # No copy is needed, because nothing is truncated below the high watermark.
         return records.view()
 
     def sent(self, topic: str, index: int, size: int) -> int:
@@ -99,7 +99,7 @@ class FollowerReader(NamedTuple):
         return partition.appended
 
     def content(self, records: FileSlice) -> bytes | memoryview:
-        # Above the high watermark a truncation could pull the file from under a view.
+        # Above the high watermark a truncation could take the pages from under a view.
         return records.copy()
 
     def sent(self, topic: str, index: int, size: int) -> int:

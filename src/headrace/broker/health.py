@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from headrace.broker.metrics.group_families import GroupCounts
 from headrace.log.log_dirs import LogDirs
 
 
@@ -39,11 +40,18 @@ class Health:
         return self.status == "serving"
 
 
-def check_health(lifecycle: Lifecycle, log_dirs: LogDirs) -> Health:
+def check_health(
+    lifecycle: Lifecycle, log_dirs: LogDirs, groups: GroupCounts | None = None
+) -> Health:
     """The broker as it is right now."""
     failed = tuple(
         f"log directory {path} is offline: {reason}" for path, reason in log_dirs.offline.items()
     )
+    for partition, reason in (groups.failed_partitions if groups is not None else {}).items():
+        failed += (
+            f"__consumer_offsets-{partition} cannot be loaded, its groups are not served: {reason};"
+            " docs/operating/limits.md says how to repair it",
+        )
     if lifecycle.state != BrokerState.RUNNING:
         return Health(status=lifecycle.state.name.lower(), reasons=failed)
     if not log_dirs.online:

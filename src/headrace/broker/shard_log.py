@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from headrace.coordinator.contract import AppendRefused, StoredRecord
+from headrace.errors import DiskFailed, LogClosed
 from headrace.log.append_result import Refused
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.records.batch_reader import read_batch
@@ -33,10 +34,9 @@ class PartitionShardLog:
         )
         while offset < end_offset:
             self._require_leadership()
-            found = self._partition.log.read(offset, _READ_BYTES, end_offset)
-            if isinstance(found, Refused) or found.length == 0:
+            records = self._read(offset, end_offset)
+            if not records:
                 return
-            records = found.copy()
             chunk: list[tuple[int, bytes | None, bytes | None]] = []
             for position, header in headers_in(records):
                 if not header.is_control:
@@ -46,6 +46,13 @@ class PartitionShardLog:
                     ]
                 offset = header.next_offset
             yield chunk
+
+    def _read(self, offset: int, end_offset: int) -> bytes:
+        try:
+            found = self._partition.log.read(offset, _READ_BYTES, end_offset)
+            return b"" if isinstance(found, Refused) or found.length == 0 else found.copy()
+        except (DiskFailed, LogClosed) as error:
+            raise AppendRefused(self._partition.refuse_for_disk(error).error_code) from error
 
     def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
         self._require_leadership()

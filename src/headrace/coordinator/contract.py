@@ -110,7 +110,7 @@ class ShardLog(Protocol):
         """Chunks of (offset, key, value), from the log's start to its end at the time of the call.
 
         Small chunks (some hundred records): the loop gets a turn between two of them. Control
-        batches are left out.
+        batches are left out. Raises `AppendRefused`, and `CorruptBatch` for a damaged batch.
         """
         ...
 

@@ -8,7 +8,8 @@ Everything but loading and waiting is synchronous: between `handle` and the last
 await, which is what makes "one event at a time" true without a lock.
 
 If a machine breaks one of its own rules, the shard drops it and loads again from the log: hard state is
-only what the log says, so nothing is lost but the requests under way.
+only what the log says, so nothing is lost but the requests under way. A log that cannot be read costs this
+shard only: it fails, and answers COORDINATOR_NOT_AVAILABLE until the partition gets another leader epoch.
 """
 
 import asyncio
@@ -64,7 +65,16 @@ class Phase(Enum):
 
     LOADING = "loading"
     ACTIVE = "active"
+    FAILED = "failed"
     CLOSED = "closed"
+
+
+_REFUSED_WHILE = {
+    Phase.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    # Kafka says NOT_COORDINATOR, with which a client would report that it asked the wrong broker.
+    Phase.FAILED: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    Phase.CLOSED: ErrorCode.NOT_COORDINATOR,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +109,7 @@ class Shard(Generic[EventT, RecordT]):
     def __init__(self, name: str, shard_log: ShardLog, parts: ShardParts[EventT, RecordT]) -> None:
         self.name = name
         self.phase = Phase.LOADING
+        self.failure = ""  # why it is FAILED
         self.machine = parts.make_machine()
         self._log = shard_log
         self._parts = parts
@@ -121,11 +132,7 @@ class Shard(Generic[EventT, RecordT]):
         event = event_for(token)
         answer = self._loop.create_future()
         if self.phase is not Phase.ACTIVE:
-            is_loading = self.phase is Phase.LOADING
-            error = (
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR
-            )
-            answer.set_result(self.machine.refuse(event, error))
+            answer.set_result(self.machine.refuse(event, _REFUSED_WHILE[self.phase]))
             return answer
         self._waiting[token] = _Waiting(event, answer)
         self._run(event)
@@ -144,11 +151,11 @@ class Shard(Generic[EventT, RecordT]):
         try:
             outcome = self.machine.handle(event, now_ms)
             refusal = self._store(outcome, now_ms)
-        except Exception:
+        except Exception as error:
             log.exception("shard %s broke a rule of its own on %r", self.name, event)
             if isinstance(event, Loaded):
                 # What the log says leads straight back here; trying again would only burn time.
-                self.close()
+                self._fail(error)
             else:
                 self._reload()
             return
@@ -277,6 +284,10 @@ class Shard(Generic[EventT, RecordT]):
             log.warning("shard %s: not loaded: %s", self.name, refused)
             self.close()
             return
+        except Exception as error:
+            log.exception("%s cannot be loaded, its groups are not served", self.name)
+            self._fail(error)
+            return
         self.phase = Phase.ACTIVE
         self._run(Loaded())
         if self.phase is not Phase.ACTIVE:
@@ -303,6 +314,11 @@ class Shard(Generic[EventT, RecordT]):
         self.phase = Phase.LOADING
         self._drop_machine(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._tasks["load"] = self._parts.spawn(self._load())
+
+    def _fail(self, error: Exception) -> None:
+        self.phase = Phase.FAILED
+        self.failure = str(error) or repr(error)
+        self._drop_machine(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def _drop_machine(self, error: ErrorCode) -> None:
         for token in list(self._waiting):

@@ -47,8 +47,12 @@ class File(Protocol):
     def read(self, position: int, length: int) -> bytes:
         """A copy of up to `length` bytes."""
 
-    def view(self, position: int, length: int) -> memoryview:
-        """The same bytes without a copy where possible. Not to be used across a `truncate` below its end."""
+    def view(self, position: int, length: int) -> bytes | memoryview:
+        """The same bytes for a socket, without a copy where that is cheaper. All of them could be read just now.
+
+        Only the kernel may touch a memoryview: a page that was evicted and cannot be read again, or lies behind a later
+        `truncate`, fails a `send` but ends a process that looks at it. Who needs the bytes themselves calls `read`.
+        """
 
     def truncate(self, size: int) -> None:
         """Cut the file, and let go of room that was taken ahead."""

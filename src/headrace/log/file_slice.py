@@ -12,8 +12,8 @@ class FileSlice(NamedTuple):
     position: int
     length: int
 
-    def view(self) -> memoryview:
-        """The bytes without a copy. Only for what can no longer be truncated: below the high watermark."""
+    def view(self) -> bytes | memoryview:
+        """The bytes for a socket, see `File.view`. Only for what is not truncated any more: below the high watermark."""
         return self.file.view(self.position, self.length)
 
     def copy(self) -> bytes:

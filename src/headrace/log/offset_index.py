@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Final
 
 from headrace.log.disk import File
+from headrace.log.entry_block import EntryBlock
 
 _ENTRY: Final = Struct(">ii")
 ENTRY_BYTES: Final = _ENTRY.size
@@ -18,10 +19,11 @@ ENTRY_BYTES: Final = _ENTRY.size
 class OffsetIndex:
     """The offset index of one segment."""
 
-    __slots__ = ("_base_offset", "_file", "_max_entries", "_unwritten")
+    __slots__ = ("_base_offset", "_block", "_file", "_max_entries", "_unwritten")
 
     def __init__(self, file: File, base_offset: int, max_bytes: int) -> None:
         self._file = file
+        self._block = EntryBlock(file, _ENTRY)
         self._base_offset = base_offset
         self._max_entries = max_bytes // ENTRY_BYTES
         self._unwritten = bytearray()
@@ -77,11 +79,13 @@ class OffsetIndex:
         del self._unwritten[max(0, size - written) :]
         if size < written:
             self._file.truncate(size)
+            self._block.forget()
 
     def clear(self) -> None:
         """Forget everything, before a rebuild."""
         self._unwritten.clear()
         self._file.truncate(0)
+        self._block.forget()
 
     def flush(self) -> None:
         """Write what is only in memory."""
@@ -104,4 +108,5 @@ class OffsetIndex:
         written = self._file.size
         if at >= written:
             return _ENTRY.unpack_from(self._unwritten, at - written)
-        return _ENTRY.unpack(self._file.view(at, ENTRY_BYTES))
+        relative, position = self._block.entry(number)
+        return relative, position

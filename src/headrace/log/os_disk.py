@@ -1,6 +1,7 @@
 """The operating system's files, the only module of `log/` that opens them.
 
 Writes go straight to the page cache by file descriptor: a user-space buffer would lose acknowledged bytes at a kill.
+Python never touches a mapped page, because a page that the disk cannot read is a bus error there (decision 0008).
 """
 
 import errno
@@ -8,6 +9,7 @@ import fcntl
 import mmap
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,8 +19,11 @@ from headrace.errors import DiskFailed, DiskFull
 from headrace.log.disk import DiskUsage, FileStat
 from headrace.log.reserved_space import RESERVE_FROM_BYTES, reserve
 
-# Below this a copy out of the page cache is cheaper than mapping a file that has grown.
-_COPY_RATHER_THAN_REMAP_BYTES: Final = 64 * 1024
+# Up to this length a copy out of the page cache costs no more than a mapped view.
+_COPIED_BYTES: Final = 64 * 1024
+_PAGE_BYTES: Final = mmap.PAGESIZE
+# Reads a range of a mapping into the page tables (Linux 5.14), and fails where a touch would be a bus error.
+_MADV_POPULATE_READ: Final = 22
 # A mapping's pages that were read count as this process's memory. After so much they are let go; the page cache has them.
 _MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
 _MOST_PIECES: Final = os.sysconf("SC_IOV_MAX")  # that one system call writes
@@ -107,15 +112,28 @@ class OsFile:
 
     def read(self, position: int, length: int) -> bytes:
         with _failing(self._path):
-            return os.pread(self.fileno(), length, position)
+            content = os.pread(self.fileno(), length, position)
+        if len(content) < length and len(content) < self.size - position:
+            content += self._read_rest(position + len(content), length - len(content))
+        return content
 
-    def view(self, position: int, length: int) -> memoryview:
+    def _read_rest(self, position: int, length: int) -> bytes:
+        pieces: list[bytes] = []
         end = min(position + length, self.size)
-        if end <= position:
-            return memoryview(b"")
+        while position < end:
+            with _failing(self._path):
+                piece = os.pread(self.fileno(), end - position, position)
+            if not piece:
+                raise DiskFailed(f"{self._path}: ends at {position}, {self.size} bytes were written")
+            pieces.append(piece)
+            position += len(piece)
+        return b"".join(pieces)
+
+    def view(self, position: int, length: int) -> bytes | memoryview:
+        end = min(position + length, self.size)
+        if end - position <= _COPIED_BYTES or not self._disk.can_populate:
+            return self.read(position, max(0, end - position))
         if self._map is None or end > len(self._map):
-            if self._map is not None and end - position <= _COPY_RATHER_THAN_REMAP_BYTES:
-                return memoryview(self.read(position, end - position))
             with _failing(self._path):
                 mapping = mmap.mmap(self.fileno(), self.size, prot=mmap.PROT_READ)
             self._map = memoryview(mapping)
@@ -123,17 +141,32 @@ class OsFile:
         self._viewed_bytes += end - position
         if self._viewed_bytes > _MOST_MAPPED_BYTES:
             self._let_pages_go(self._map)
+        if not self._populate(self._map, position, end):
+            return self.read(position, end - position)
         return self._map[position:end]
+
+    def _populate(self, view: memoryview, position: int, end: int) -> bool:
+        """Have the kernel map the pages of a range. Returns whether all of them could be read."""
+        mapping = view.obj
+        assert isinstance(mapping, mmap.mmap)
+        start = position - position % _PAGE_BYTES
+        try:
+            mapping.madvise(_MADV_POPULATE_READ, start, end - start)
+        except OSError as error:
+            # Of a page that cannot be read, EFAULT tells no more than that; the read that follows says why.
+            self._disk.can_populate = error.errno != errno.EINVAL
+            return False
+        return True
 
     def _let_pages_go(self, view: memoryview) -> None:
         self._viewed_bytes = 0
         mapping = view.obj
-        if isinstance(mapping, mmap.mmap):
-            mapping.madvise(mmap.MADV_DONTNEED)  # whoever still holds a view gets them again
+        assert isinstance(mapping, mmap.mmap)
+        mapping.madvise(mmap.MADV_DONTNEED)  # whoever still holds a view gets them again
 
     def truncate(self, size: int) -> None:
         if size != self.size:
-            self._map = None  # a mapping past the end of its file would be a bus error
+            self._map = None  # its pages past the new end are gone
         elif self._reserved == RESERVE_FROM_BYTES:
             return
         with _failing(self._path):
@@ -186,6 +219,7 @@ class OsDisk:
 
     def __init__(self, max_open_files: int = 4096) -> None:
         self._max_open_files = max_open_files
+        self.can_populate = sys.platform == "linux"  # until the kernel refuses
         self._open: dict[OsFile, None] = {}
 
     def lend_descriptor(self, file: OsFile) -> int:

@@ -367,7 +367,11 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             if self.leader_epochs.truncate_from_start(offset):
-                self._write_epochs(self.leader_epochs, durable=False)
+                try:
+                    self._write_epochs(self.leader_epochs, durable=False)
+                except DiskFull:
+                    # Deleting must work on a full disk. Epochs below the log start are dropped when the log is opened.
+                    pass
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""

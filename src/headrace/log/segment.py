@@ -33,6 +33,8 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TXN_INDEX_SUFFIX: Final = ".txnindex"
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
+# A batch that was looked up by the index is mostly the first, or near: the first read need not be long.
+_FIRST_SCAN_BYTES: Final = 8 * 1024
 _SCAN_BYTES: Final = 64 * 1024
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _max_timestamp_of: Final = attrgetter("max_timestamp")
@@ -57,6 +59,25 @@ class SegmentSizes(NamedTuple):
 def offset_name(offset: int) -> str:
     """The name of a segment's files, without suffix."""
     return f"{offset:020d}"
+
+
+def batches_in(file: File, position: int = 0) -> Iterator[FoundBatch]:
+    """Headers of all batches of a `.log` file from `position` on. CorruptBatch if it does not hold whole batches."""
+    size = file.size
+    window_bytes = _FIRST_SCAN_BYTES
+    while position < size:
+        window = file.read(position, window_bytes)
+        window_bytes = _SCAN_BYTES
+        at = 0
+        while at + HEADER_BYTES <= len(window):
+            header = read_header(window, at)
+            if header.length < HEADER_BYTES - LOG_OVERHEAD or position + at + header.size > size:
+                raise CorruptBatch(f"{file.path}: no whole batch at {position + at}")
+            yield FoundBatch(position + at, header)
+            at += header.size
+        if at == 0:
+            raise CorruptBatch(f"{file.path}: {size - position} bytes at {position}")
+        position += at
 
 
 class Segment:
@@ -233,7 +254,7 @@ class Segment:
     def first_timestamp(self) -> int | None:
         """Largest timestamp of the first batch, the base of rolling by time; None without one."""
         if self._first_timestamp is None and self.size >= HEADER_BYTES:
-            timestamp = read_header(self.log.view(0, HEADER_BYTES)).max_timestamp
+            timestamp = read_header(self.log.read(0, HEADER_BYTES)).max_timestamp
             self._first_timestamp = timestamp if timestamp > NO_TIMESTAMP else None
         return self._first_timestamp
 
@@ -309,7 +330,7 @@ class Segment:
         limit = max(limit, start + 1)
         position = max(start, self.offset_index.position_before(limit))
         while position < limit:
-            end_of_batch = position + read_size(self.log.view(position, LOG_OVERHEAD), 0)
+            end_of_batch = position + read_size(self.log.read(position, LOG_OVERHEAD), 0)
             if end_of_batch > limit:
                 return position if position > start else end_of_batch
             position = end_of_batch
@@ -317,22 +338,7 @@ class Segment:
 
     def batches(self, position: int = 0) -> Iterator[FoundBatch]:
         """Headers of all batches from `position` on. CorruptBatch if the file does not hold whole batches."""
-        size = self.size
-        while position < size:
-            window = self.log.view(position, _SCAN_BYTES)
-            at = 0
-            while at + HEADER_BYTES <= len(window):
-                header = read_header(window, at)
-                if (
-                    header.length < HEADER_BYTES - LOG_OVERHEAD
-                    or position + at + header.size > size
-                ):
-                    raise CorruptBatch(f"{self.log.path}: no whole batch at {position + at}")
-                yield FoundBatch(position + at, header)
-                at += header.size
-            if at == 0:
-                raise CorruptBatch(f"{self.log.path}: {size - position} bytes at {position}")
-            position += at
+        return batches_in(self.log, position)
 
     def read_next_offset(self) -> int:
         """First offset after the last batch; reads only what the index does not cover."""
@@ -358,7 +364,7 @@ class Segment:
 
     def base_offset_at(self, position: int) -> int:
         """Base offset of the batch at `position`."""
-        return read_offset_and_size(self.log.view(position, LOG_OVERHEAD), 0)[0]
+        return read_offset_and_size(self.log.read(position, LOG_OVERHEAD), 0)[0]
 
     # ---- files
 
@@ -404,7 +410,7 @@ class Segment:
         return Segment(self._disk, path, base_offset, self.config, sizes=sizes, created_ms=now_ms)
 
     def remove(self) -> None:
-        """Remove the files from the disk; slices handed out keep what they map."""
+        """Remove the files from the disk; views handed out keep what they map."""
         for file in self.files():
             file.close()
             self._disk.remove(file.path)

@@ -13,8 +13,7 @@ from typing import Final
 from headrace.errors import CorruptBatch
 from headrace.log.disk import Disk, FileStat
 from headrace.log.partition_log import PartitionLog
-from headrace.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, offset_name
-from headrace.records.batch_view import headers_in
+from headrace.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, batches_in, offset_name
 
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
@@ -70,8 +69,8 @@ def _next_offset(disk: Disk, path: str, base_offset: int) -> int:
     file = disk.open(path)
     next_offset = base_offset + 1
     try:
-        for _, header in headers_in(file.view(0, file.size)):
-            next_offset = max(next_offset, header.next_offset)
+        for found in batches_in(file):
+            next_offset = max(next_offset, found.header.next_offset)
     except CorruptBatch:
         pass  # recovery of the segment itself will cut it
     file.close()

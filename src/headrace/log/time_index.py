@@ -9,6 +9,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from headrace.log.disk import File
+from headrace.log.entry_block import EntryBlock
 
 _ENTRY: Final = Struct(">qi")
 ENTRY_BYTES: Final = _ENTRY.size
@@ -24,10 +25,11 @@ class TimestampOffset(NamedTuple):
 class TimeIndex:
     """The time index of one segment."""
 
-    __slots__ = ("_base_offset", "_file", "_last", "_max_entries", "_unwritten")
+    __slots__ = ("_base_offset", "_block", "_file", "_last", "_max_entries", "_unwritten")
 
     def __init__(self, file: File, base_offset: int, max_bytes: int) -> None:
         self._file = file
+        self._block = EntryBlock(file, _ENTRY)
         self._base_offset = base_offset
         self._max_entries = max_bytes // ENTRY_BYTES
         self._unwritten = bytearray()
@@ -78,11 +80,13 @@ class TimeIndex:
         del self._unwritten[max(0, size - written) :]
         if size < written:
             self._file.truncate(size)
+            self._block.forget()
 
     def clear(self) -> None:
         """Forget everything, before a rebuild."""
         self._unwritten.clear()
         self._file.truncate(0)
+        self._block.forget()
         self._last = None
 
     def flush(self) -> None:
@@ -107,5 +111,5 @@ class TimeIndex:
         if at >= written:
             timestamp, relative = _ENTRY.unpack_from(self._unwritten, at - written)
         else:
-            timestamp, relative = _ENTRY.unpack(self._file.view(at, ENTRY_BYTES))
+            timestamp, relative = self._block.entry(number)
         return TimestampOffset(timestamp, self._base_offset + relative)

@@ -7,7 +7,7 @@ follows. Each partition stands for itself: one that cannot be served now is aske
 import enum
 import logging
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFull
 from headrace.log.leader_epochs import EpochEnd
 from headrace.records.batch_view import read_header
 from headrace.replication.follower import next_fetch, truncation_offset
@@ -53,7 +53,18 @@ def is_taken_whole(answer: PartitionData) -> bool:
 
 
 def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
-    """Bring the log closer to the leader's, by an answer that counts. Raises LogClosed, DiskFailed."""
+    """Bring the log closer to the leader's, by an answer that counts. Raises LogClosed, DiskFailed.
+
+    On a full disk the follower keeps what it could write and asks for the rest again, later.
+    """
+    try:
+        return _take(partition, answer, now_ms)
+    except DiskFull as error:
+        partition.refuse_for_disk(error)
+        return Taken.WAIT
+
+
+def _take(partition: Partition, answer: PartitionData, now_ms: int) -> Taken:
     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
         return Taken.ASK_FOR_START
     if answer.error_code:
@@ -112,5 +123,9 @@ def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -
         leader_start_offset,
         end_offset,
     )
-    partition.start_again_at(leader_start_offset, now_ms=now_ms)
+    try:
+        partition.start_again_at(leader_start_offset, now_ms=now_ms)
+    except DiskFull as error:
+        partition.refuse_for_disk(error)
+        return Taken.WAIT
     return Taken.GO_ON

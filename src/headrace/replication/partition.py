@@ -190,7 +190,7 @@ class Partition:
                 header=header,
             )
         except (DiskFailed, LogClosed) as error:
-            return self._refuse_for_disk(error)
+            return self.refuse_for_disk(error)
         if type(result) is Appended and not result.duplicate:
             self._room.found()
             self._settle(moved=leader.on_append(self.log.log_end_offset))
@@ -216,7 +216,7 @@ class Partition:
                 self.log, batches, headers, leader_epoch=self.leader_epoch, now_ms=now_ms
             )
         except DiskFailed as error:
-            self._refuse_for_disk(error)
+            self.refuse_for_disk(error)
             return None
         if base_offset is not None:
             self._room.found()
@@ -236,6 +236,7 @@ class Partition:
         assert self._leader is None, f"{self.topic_partition} leads and follows"
         if len(records):
             self.log.append_as_follower(records, now_ms=now_ms)
+            self._room.found()
         committed = min(high_watermark, self.log.log_end_offset)
         if committed > self._high_watermark:
             self._high_watermark = committed
@@ -316,7 +317,10 @@ class Partition:
         )
         if isinstance(found, Refused):
             return found
-        aborted = self.log.aborted_transactions(offset, stable) if read_committed else None
+        try:
+            aborted = self.log.aborted_transactions(offset, stable) if read_committed else None
+        except (DiskFailed, LogClosed) as error:
+            return self.refuse_for_disk(error)
         return PartitionRead(
             found[0], self.high_watermark, stable, self.log.log_start_offset, aborted, found[1]
         )
@@ -387,7 +391,7 @@ class Partition:
             _logger.exception("%s cannot be read at %d", self.topic_partition, offset)
             return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
         except (DiskFailed, LogClosed) as error:
-            return self._refuse_for_disk(error)
+            return self.refuse_for_disk(error)
         return records if isinstance(records, Refused) else (records, diverging)
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> EpochEnd | None:
@@ -396,7 +400,8 @@ class Partition:
         end = self.log.leader_epochs.end_offset_for(last_fetched_epoch, self.log.log_end_offset)
         return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None
 
-    def _refuse_for_disk(self, error: DiskFailed | LogClosed) -> Refused:
+    def refuse_for_disk(self, error: DiskFailed | LogClosed) -> Refused:
+        """What to answer when the disk failed under this partition. Its directory goes offline, unless it is only full."""
         if isinstance(error, DiskFull):
             self._room.lacking(error)
         elif isinstance(error, DiskFailed):

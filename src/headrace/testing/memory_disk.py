@@ -135,10 +135,14 @@ class MemoryFile:
         self.append(b"".join(pieces))
 
     def read(self, position: int, length: int) -> bytes:
-        return bytes(self._touch().current[position : position + length])
+        content = self._touch()
+        for path, bad in self._disk.bad_bytes:
+            if path == self._path and position <= bad < position + length:
+                raise DiskFailed(f"{path}: byte {bad} cannot be read")
+        return bytes(content.current[position : position + length])
 
-    def view(self, position: int, length: int) -> memoryview:
-        return memoryview(self.read(position, length))
+    def view(self, position: int, length: int) -> bytes:
+        return self.read(position, length)
 
     def truncate(self, size: int) -> None:
         content = self._touch()
@@ -172,13 +176,14 @@ class MemoryDisk:
     """See the module's text. The public fields may be set at any time.
 
     `capacity_bytes`: more than that is DiskFull. `fail_syncs`: every sync fails. `now_ms`: the time of modification
-    that files get. `syncs` and `crashes` count.
+    that files get. `bad_bytes`: (path, position) of bytes that cannot be read. `syncs` and `crashes` count.
     """
 
     def __init__(self, *, capacity_bytes: int | None = None) -> None:
         self.capacity_bytes = capacity_bytes
         self.fail_syncs = False
         self.now_ms = 0
+        self.bad_bytes: set[tuple[str, int]] = set()
         self.syncs = 0
         self.crashes = 0
         self._root = _Directory()

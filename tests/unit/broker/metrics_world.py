@@ -72,6 +72,7 @@ class Owner:
 
 class Groups:
     groups_by_state = {GroupState.STABLE: 2, GroupState.EMPTY: 1}
+    failed_partitions: dict[int, str] = {}
     offset_count = 3
 
 

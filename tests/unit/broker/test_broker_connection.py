@@ -13,6 +13,7 @@ from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
+from headrace.wire.codec import Piece
 from tests.support.broker_link import Link
 
 
@@ -204,6 +205,18 @@ def test_a_queue_that_was_full_goes_on_when_memory_is_free_again() -> None:
         other.connection.connection_lost(None)
         assert link.transport.reading == "on"
         assert owner.budget.used_bytes == 0
+
+    run(story())
+
+
+def test_views_of_files_are_not_touched_when_many_pieces_are_merged() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        views: list[Piece] = [memoryview(b"a"), memoryview(b"b")]
+        link.connection._send([*[b"x"] * 2000, *views, *[b"y"] * 2000])
+        assert link.transport.sent == b"x" * 2000 + b"ab" + b"y" * 2000
+        assert link.transport.most_pieces == 4
 
     run(story())
 

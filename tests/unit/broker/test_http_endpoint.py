@@ -16,7 +16,7 @@ from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
 from headrace.testing.memory_disk import MemoryDisk
 from tests.unit.broker.metrics_text import Page
-from tests.unit.broker.metrics_world import START_MS, TOPIC_ID, World
+from tests.unit.broker.metrics_world import START_MS, TOPIC_ID, Groups, World
 
 LOOPBACK = Listener("HTTP", "127.0.0.1", 0, "HTTP")
 PIECES = ("first ", "größer ", "", "last")
@@ -319,6 +319,18 @@ def test_health_of_a_broker(state: BrokerState, status: int, text: str) -> None:
     assert reply.status == status
     assert reply.fields["Content-Type"] == "application/json"
     assert json.loads(reply.body) == {"status": text, "broker_id": 1, "reasons": []}
+
+
+def test_a_shard_that_cannot_be_loaded_is_told_while_the_broker_serves() -> None:
+    world = World()
+    world.sources.lifecycle.state = BrokerState.RUNNING
+    assert isinstance(world.sources.groups, Groups)
+    world.sources.groups.failed_partitions = {3: "offset 7 is damaged"}
+    reply = get("/healthz", http_pages(world.sources, lambda: START_MS))
+    assert reply.status == 200
+    (reason,) = json.loads(reply.body)["reasons"]
+    assert "__consumer_offsets-3" in reason
+    assert "offset 7 is damaged" in reason
 
 
 def test_a_broker_serves_until_its_last_log_directory_fails() -> None:

@@ -25,6 +25,7 @@ from headrace.coordinator.group.groups import Groups
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.coordinator.group.state import GroupState
 from headrace.coordinator.runtime import Phase, Shard, ShardParts
+from headrace.errors import CorruptBatch
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
@@ -132,7 +133,9 @@ class MemoryLog:
 
 
 @asynccontextmanager
-async def coordinator(settings: GroupSettings = SETTINGS) -> AsyncIterator[Groups]:
+async def coordinator(
+    settings: GroupSettings = SETTINGS, *, partitions: int = 1
+) -> AsyncIterator[Groups]:
     numbers = count(1)
     async with asyncio.TaskGroup() as tasks:
 
@@ -141,7 +144,7 @@ async def coordinator(settings: GroupSettings = SETTINGS) -> AsyncIterator[Group
 
         groups = Groups(
             settings,
-            partition_count=lambda: 1,
+            partition_count=lambda: partitions,
             wall_clock_ms=lambda: 1_700_000_000_000,
             new_uuid=lambda: f"uuid{next(numbers)}",
             spawn=spawn,
@@ -502,10 +505,46 @@ async def test_a_broken_core_is_loaded_anew_and_loses_nothing_that_was_stored(ho
 
 
 @on_loop
-async def test_a_core_that_breaks_on_what_the_log_says_is_closed_and_not_tried_for_ever() -> None:
+async def test_a_core_that_breaks_on_what_the_log_says_fails_and_is_not_tried_for_ever() -> None:
     async with asyncio.TaskGroup() as tasks:
         shard = fragile_shard(MemoryLog(), tasks, breaks_on_load=True)
         await asyncio.sleep(1)
-        assert shard.phase is Phase.CLOSED
+        assert shard.phase is Phase.FAILED
+        answer = await shard.ask(lambda token: (token, "one"))
+        assert answer is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        shard.close()
         answer = await shard.ask(lambda token: (token, "one"))
         assert answer is ErrorCode.NOT_COORDINATOR
+
+
+class DamagedLog(MemoryLog):
+    """A log whose first batch can be read, and no other."""
+
+    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+        yield []
+        raise CorruptBatch("the checksum of the batch at offset 7 does not fit")
+
+
+@on_loop
+async def test_a_damaged_batch_costs_its_shard_and_no_other() -> None:
+    async with coordinator(partitions=50) as groups:
+        shards = [groups.partition_for(group) for group in ("damaged", "sound")]
+        assert shards[0] != shards[1]
+        groups.elected(shards[0], DamagedLog())
+        groups.elected(shards[1], MemoryLog())
+        await asyncio.sleep(1)
+        failed = "the checksum of the batch at offset 7 does not fit"
+        assert groups.failed_partitions == {shards[0]: failed}
+        request = HeartbeatRequest(group_id="damaged", member_id="m", generation_id=1)
+        refused = await groups.heartbeat(request)
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        request.group_id = "sound"
+        assert (await groups.heartbeat(request)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        listed = await groups.list_groups(ListGroupsRequest())
+        assert listed.error_code == 0
+        # Another leader epoch is another chance: the copy may have been repaired.
+        groups.elected(shards[0], MemoryLog())
+        await asyncio.sleep(1)
+        assert groups.failed_partitions == {}
+        request.group_id = "damaged"
+        assert (await groups.heartbeat(request)).error_code == ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,12 +1,18 @@
 """What only the disk of the operating system does."""
 
 import errno
+import mmap
 import os
 from pathlib import Path
 
 import pytest
 
-from headrace.log.os_disk import OsDisk
+from headrace.errors import DiskFailed
+from headrace.log.offset_index import OffsetIndex
+from headrace.log.os_disk import OsDisk, OsFile
+from headrace.log.time_index import TimeIndex
+
+MIB = 1 << 20
 
 
 def test_what_need_not_be_durable_is_written_over_in_place(tmp_path: Path) -> None:
@@ -63,3 +69,52 @@ def test_more_pieces_than_one_call_takes(tmp_path: Path) -> None:
     file.append_all(pieces)
     assert path.read_bytes() == b"".join(pieces)
     assert file.size == path.stat().st_size
+
+
+# ---- bytes that cannot be read: a file that lost its end answers a touch of a mapped page as a bad sector does
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> OsFile:
+    file = OsDisk().create(str(tmp_path / "mapped"))
+    file.append(bytes(range(256)) * 4096)
+    assert bytes(file.view(0, MIB)) == bytes(range(256)) * 4096
+    return file
+
+
+def test_a_view_of_bytes_that_cannot_be_read_is_refused(mapped: OsFile) -> None:
+    os.truncate(mapped.path, 4096)
+    for position, length in ((0, MIB), (MIB // 2, MIB // 2), (5000, 100), (0, 4097)):
+        with pytest.raises(DiskFailed, match="mapped"):
+            mapped.view(position, length)
+        with pytest.raises(DiskFailed, match="mapped"):
+            mapped.read(position, length)
+    assert bytes(mapped.view(0, 4096)) == bytes(range(256)) * 16
+
+
+def test_what_python_looks_at_is_never_a_mapped_page(mapped: OsFile) -> None:
+    assert type(mapped.view(0, 64 * 1024)) is bytes
+    index, times = OffsetIndex(mapped, 0, MIB), TimeIndex(mapped, 0, MIB)
+    os.truncate(mapped.path, 4096)
+    with pytest.raises(DiskFailed):
+        index.position_for(1 << 31)
+    with pytest.raises(DiskFailed):
+        times.offset_for(1 << 62)
+
+
+def test_a_kernel_that_cannot_check_a_mapping_is_not_given_any(
+    mapped: OsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class OldKernel(mmap.mmap):
+        def madvise(self, option: int, *_: int) -> None:
+            asked.append(option)
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(mmap, "mmap", OldKernel)
+    mapped.close()
+    for _ in range(2):
+        assert mapped.view(0, MIB) == bytes(range(256)) * 4096
+        assert type(mapped.view(0, MIB)) is bytes
+    assert len(asked) == 1

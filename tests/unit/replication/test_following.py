@@ -9,7 +9,8 @@ from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
-from headrace.replication.following import Taken, lag_after, take
+from headrace.records.batch_view import stamp
+from headrace.replication.following import Taken, lag_after, question, take
 from headrace.replication.partition import Partition
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.messages.fetch import EpochEndOffset, PartitionData
@@ -85,3 +86,36 @@ def test_what_is_committed_and_not_here_is_the_lag() -> None:
         assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
         found.append(lag_after(follower, answer))
     assert found == [0, 4, 0]
+
+
+def stored(first: int, count: int) -> bytes:
+    """Batches of epoch 4, one record each, as the leader has them from `first` on."""
+    made = b""
+    for offset in range(first, first + count):
+        batch = bytearray(build_batch(records_at(offset, NOW_MS, [(None, bytes(1000))])))
+        stamp(batch, 0, offset, 4)
+        made += batch
+    return made
+
+
+def test_a_follower_on_a_full_disk_asks_again_and_goes_on_when_there_is_room(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    follower = following(high_watermark=5)
+    disk = follower.log.disk
+    assert isinstance(disk, MemoryDisk)
+    answer = PartitionData(high_watermark=10, log_start_offset=0, records=stored(5, 5))
+    assert answer.records is not None
+    disk.capacity_bytes = disk.used_bytes + len(answer.records) // 2
+    for _ in range(3):
+        fetch_offset = question(follower, max_bytes=1).fetch_offset
+        answer.records = stored(fetch_offset, 10 - fetch_offset)
+        assert take(follower, answer, now_ms=NOW_MS) is Taken.WAIT
+    # What fitted was written, and the refusal was told once.
+    assert 5 < follower.log.log_end_offset < 10
+    assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
+    disk.capacity_bytes = None
+    fetch_offset = question(follower, max_bytes=1).fetch_offset
+    answer.records = stored(fetch_offset, 10 - fetch_offset)
+    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert (follower.log.log_end_offset, follower.high_watermark) == (10, 10)

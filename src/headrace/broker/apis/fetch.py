@@ -5,8 +5,8 @@ v15 replica state · v16 node endpoints · v17 directory id · v18 high watermar
 Waits until `min_bytes` are there or `max_wait_ms` are over; any error answers at once. Batches are never opened.
 A consumer that tells its rack is sent to a replica there (KIP-392), if `replica.selector.class` says so.
 Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; for all: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-FETCH_SESSION_TOPIC_ID_ERROR.
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE; for all: FETCH_SESSION_ID_NOT_FOUND,
+INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from headrace.broker.read_replica import LEADER_ITSELF, RACK_AWARE, ReadReplica
 from headrace.broker.replica_throttle import ReplicaThrottle
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.errors import DiskFailed
 from headrace.log.append_result import Refused
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import PartitionRead
@@ -284,7 +285,11 @@ class _Fetch:
         )
         if isinstance(found, Refused):
             return self._refused(topic, ask.partition, found.error_code)
-        records = self.reader.content(found.records) if found.records.length else b""
+        try:
+            records = self.reader.content(found.records) if found.records.length else b""
+        except DiskFailed as error:
+            refused = partition.refuse_for_disk(error)
+            return self._refused(topic, ask.partition, refused.error_code)
         return _fetched(ask.partition, found, records)
 
     def _missing(self, topic: str, index: int) -> FetchedPartition:

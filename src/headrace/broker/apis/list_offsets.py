@@ -4,7 +4,8 @@ v2 isolation level · v4 leader epochs · v6 flexible · v7 max timestamp (-3) �
 v10 time-out · v11 earliest pending upload (-6). No time found: offset and timestamp -1 without an error.
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
 UNSUPPORTED_VERSION for a special timestamp that the version does not have, OFFSET_NOT_AVAILABLE (before v5
-LEADER_NOT_AVAILABLE) from a new leader that does not know yet how far its predecessors had come: an end must not go back.
+LEADER_NOT_AVAILABLE) from a new leader that does not know yet how far its predecessors had come: an end must not go back;
+KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
 Without tiered storage the whole log is local, nothing is tiered and nothing waits to be. A partition that is asked for twice
 gets INVALID_REQUEST, once.
 """
@@ -15,6 +16,7 @@ from typing import Final
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.partition_lookup import find_leader
 from headrace.broker.request import RequestContext
+from headrace.errors import CorruptBatch, DiskFailed, LogClosed
 from headrace.log.append_result import Refused
 from headrace.log.time_lookup import FoundTimestamp, first_at_or_after, with_max_timestamp
 from headrace.replication.partition import Partition
@@ -80,7 +82,12 @@ def handle(
         )
         if isinstance(partition, Refused):
             return partition
-        found = _offset_at(partition, ask.timestamp, read_committed=read_committed)
+        try:
+            found = _offset_at(partition, ask.timestamp, read_committed=read_committed)
+        except CorruptBatch as error:
+            return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
+        except (DiskFailed, LogClosed) as error:
+            return partition.refuse_for_disk(error)
         is_at_end = found is _NOTHING and ask.timestamp not in _NEVER_FOUND
         leader = partition.leader
         if leader is None or leader.knows_what_is_committed:

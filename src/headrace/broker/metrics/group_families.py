@@ -29,6 +29,10 @@ class GroupCounts(Protocol):
     def offset_count(self) -> int:
         """Committed offsets."""
 
+    @property
+    def failed_partitions(self) -> Mapping[int, str]:
+        """The partitions of `__consumer_offsets` that could not be loaded, and why."""
+
 
 GroupProgress: TypeAlias = tuple[str, int, CommittedByTopic]
 """A group's id, the number of its members, and what it committed."""

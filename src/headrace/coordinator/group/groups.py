@@ -225,6 +225,7 @@ class Groups:
                 )
             )
             for shard in list(self._shards.values())
+            if shard.phase is not Phase.FAILED  # as Kafka has it: the others are listed
         ]
         listed = []
         for answer in answers:
@@ -290,6 +291,12 @@ class Groups:
     def loading_partitions(self) -> frozenset[int]:
         """The partitions that answer COORDINATOR_LOAD_IN_PROGRESS right now."""
         return frozenset(p for p, shard in self._shards.items() if shard.phase is Phase.LOADING)
+
+    @property
+    def failed_partitions(self) -> dict[int, str]:
+        """The partitions whose records could not be loaded, and why; they answer COORDINATOR_NOT_AVAILABLE."""
+        failed = (item for item in self._shards.items() if item[1].phase is Phase.FAILED)
+        return {partition: shard.failure for partition, shard in failed}
 
     # -- to the shard ----------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from headrace.wire.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
-from tests.unit.broker.apis.one_broker import NOW_MS, OneBroker, connection_to, on_broker
+from tests.unit.broker.apis.one_broker import LOG_DIR, NOW_MS, OneBroker, connection_to, on_broker
 
 
 def ask_fetch(
@@ -69,6 +69,25 @@ def test_a_failed_disk_is_told_in_a_code_that_the_client_knows(
         assert [answer.error_code for answer in topic.partitions] == [error]
 
     story()
+
+
+@on_broker()
+async def test_a_bad_sector_under_the_records_costs_their_directory(broker: OneBroker) -> None:
+    await broker.topic("orders")
+    partition = broker.partitions.get("orders", 0)
+    assert partition is not None
+    batch = memoryview(build_batch([Record(0, NOW_MS, None, bytes(100_000))]))
+    partition.append(batch, acks=1, now_ms=NOW_MS)
+    # The header can be read, so the batch is found; its end cannot.
+    broker.disk.bad_bytes.add((f"{LOG_DIR}/orders-0/00000000000000000000.log", 90_000))
+    ask = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    request = FetchRequest(max_bytes=1000, topics=[FetchTopic(topic="orders", partitions=[ask])])
+    answer = ask_fetch(broker, request, 12)
+    assert isinstance(answer, list)
+    (topic,) = decode(FetchResponse, 12, b"".join(answer)).responses
+    assert [each.error_code for each in topic.partitions] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert list(broker.log_dirs.offline) == [LOG_DIR]
+    assert broker.partitions.get("orders", 0) is None
 
 
 def test_what_is_written_before_the_wait_has_begun_ends_it() -> None:

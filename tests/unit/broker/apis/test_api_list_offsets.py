@@ -16,7 +16,7 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.unit.broker.apis.one_broker import BROKER_ID, NOW_MS, OneBroker, on_broker
+from tests.unit.broker.apis.one_broker import BROKER_ID, LOG_DIR, NOW_MS, OneBroker, on_broker
 
 OTHER = BROKER_ID + 1
 
@@ -61,3 +61,16 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(
         assert (await asked(broker, NOW_MS, version)).offset == 0
 
     story()
+
+
+@on_broker()
+async def test_a_bad_sector_under_a_lookup_by_time_costs_the_directory(broker: OneBroker) -> None:
+    await broker.topic("orders")
+    partition = broker.partitions.get("orders", 0)
+    assert partition is not None
+    batch = memoryview(build_batch([Record(0, NOW_MS, None, b"value")]))
+    partition.append(batch, acks=1, now_ms=NOW_MS)
+    broker.disk.bad_bytes.add((f"{LOG_DIR}/orders-0/00000000000000000000.log", 0))
+    answer = await asked(broker, NOW_MS, 10)
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert list(broker.log_dirs.offline) == [LOG_DIR]
