@@ -23,3 +23,10 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition, by the id of its topic: unlike a name, an id is never used again."""
+
+    topic_id: UUID
+    partition: int

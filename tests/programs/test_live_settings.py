@@ -1,5 +1,7 @@
 """Settings of the broker that change while it runs, as its clients feel them."""
 
+from pathlib import Path
+
 import pytest
 
 from headrace.client.connection import Connection
@@ -55,3 +57,13 @@ def test_what_topics_inherit() -> None:
         alter(connection, "message.max.bytes", "200")
         answer = connection.send(produce("orders", batch(b"x" * 500)), 9)
         assert answer.responses[0].partition_responses[0].error_code == 10
+
+
+def test_a_broker_starts_although_a_dynamic_config_breaks_a_rule_of_its_file(
+    tmp_path: Path,
+) -> None:
+    place = {"log.dirs": str(tmp_path)}
+    with EmbeddedBroker(place) as broker, connect(broker) as connection:
+        alter(connection, "log.cleaner.dedupe.buffer.size", "52428800")
+    with EmbeddedBroker({**place, "log.cleaner.threads": "100"}) as broker:
+        assert is_served(broker)

@@ -4,7 +4,7 @@ Plain numbers since the start, read when somebody asks. Each fact is counted by 
 partition's leader, an election by the controller.
 """
 
-from headrace.controller.changes import ChangeBatch, PartitionChanged
+from headrace.controller.changes import ChangeBatch, PartitionChanged, TopicDeleted
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.values import Partition
 from headrace.coordination.store import SessionState
@@ -34,11 +34,14 @@ class ClusterCounts:
         """Compare what is published with what is `known`, before it is taken in."""
         if batch.is_snapshot:
             return  # what it tells may have happened long ago, and under another leader
+        deleted: set[str] = set()
         for change in batch.changes:
-            if type(change) is PartitionChanged and change.topic in known.topics:
-                partitions = known.topics[change.topic].partitions
-                if change.index < len(partitions):
-                    self._note_change(broker_id, known, partitions[change.index], change.partition)
+            if type(change) is TopicDeleted:
+                deleted.add(change.name)  # under this name there may be another topic from now on
+            elif type(change) is PartitionChanged and change.topic not in deleted:
+                before = known.partition(change.topic, change.index)
+                if before is not None:
+                    self._note_change(broker_id, known, before, change.partition)
 
     def _note_change(
         self, broker_id: int, known: ClusterState, before: Partition, after: Partition

@@ -1,7 +1,10 @@
-"""Makes the hosted partitions what the cluster says they are: creates, leads, resigns, reconfigures, deletes.
+"""Hosts what the cluster state assigns to this broker: creates and deletes logs, gives partitions their roles and configs.
 
-Fed with the controller's changes, in order, before the request behind them is answered, many at a time excepted: these take
-turns with everything else. Applying a change twice does nothing the second time. A partition's new epoch counts only once its log knows it.
+Owns which partition is hosted and in which role. The controller's changes come in order, each batch before the request
+behind it is answered. A batch only tells which partitions to look at: what each becomes is read from the newest cluster
+state, by topic id, so that a topic that was deleted, or created again under the same name, in the same batch is never
+mistaken for another one. Many role changes at a time wait in a queue, which `role_turns` works off. A partition's
+new leader epoch counts only once its log knows it.
 
 A cluster state without this registration (broker id and broker epoch) gives nothing to lead and deletes nothing, because it
 may describe an earlier run of this broker. It ends every leadership, because what was led under this registration was given
@@ -9,7 +12,7 @@ by a cluster state that contained it: since then the registration has been remov
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -17,11 +20,11 @@ from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.follows import Following
 from headrace.broker.live_settings import LiveSettings
+from headrace.broker.role_queue import RoleQueue
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.topic_config import TopicConfig
 from headrace.broker.shard_log import PartitionShardLog
 from headrace.broker.traffic import Traffic
-from headrace.broker.unsettled import Unsettled
 from headrace.controller.changes import (
     Change,
     ChangeBatch,
@@ -31,13 +34,14 @@ from headrace.controller.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from headrace.controller.cluster_state import Topic
 from headrace.controller.values import ALL_BROKERS, ConfigKind
 from headrace.controller.values import Partition as PartitionState
 from headrace.coordination.lease import SessionLease
 from headrace.coordination.store import SessionState
 from headrace.coordinator.group.groups import Groups
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull
-from headrace.ids import TopicPartition
+from headrace.ids import TopicIdPartition, TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
@@ -86,10 +90,10 @@ class Roles:
         self._lease = lease
         self._void_epoch = -1  # of a registration that went with its session
         self._is_suspended = False
-        self._is_behind = False  # changes were left out that a whole picture must make up for
-        self._without_room: dict[TopicPartition, bool] = {}  # → whether it is new
+        self._needs_full_state = False  # changes came that were not acted upon
+        self._without_room: dict[TopicIdPartition, bool] = {}  # → whether it is new
         self._at_once = new_at_once
-        self._unsettled = Unsettled()
+        self._queue = RoleQueue()
         live_settings.listen(self._on_settings)
 
     def apply(self, batch: ChangeBatch) -> None:
@@ -97,12 +101,13 @@ class Roles:
         self._cluster.apply(batch)
         if not self.is_registered:
             self._resign_all()
-        if batch.is_snapshot or self._is_behind or not self.is_registered:
-            self._is_behind = True
-            self._make_up(self._at_once)
+        if not batch.is_snapshot:
+            self._enqueue_new(batch.changes)
+        if batch.is_snapshot or self._needs_full_state or not self.is_registered:
+            self._needs_full_state = True
+            self._reconcile_if_stale(self._at_once)
         else:
-            for change in batch.changes:
-                self._apply(change)
+            self._apply_changes(batch.changes)
             self.settle_some(self._at_once)
 
     @property
@@ -118,95 +123,142 @@ class Roles:
 
     def registered(self) -> None:
         """There is a new registration; the controller's picture may know it before we do."""
-        self._make_up(None)
+        self._reconcile_if_stale(None)
 
-    def _make_up(self, at_once: int | None) -> None:
-        if self._is_behind and self.is_registered:
-            self._is_behind = False
+    def _reconcile_if_stale(self, at_once: int | None) -> None:
+        if self._needs_full_state and self.is_registered:
+            self._needs_full_state = False
             self._reconcile(at_once)
 
-    def _apply(self, change: Change) -> None:
-        match change:
-            case TopicCreated(name, _, partitions):
-                self._unsettled.add_new(name, range(len(partitions)))
-            case PartitionsAdded(name, first, partitions):
-                self._unsettled.add_new(name, range(first, first + len(partitions)))
-            case PartitionChanged(name, index, state):
-                topic_id = self._cluster.state.topics[name].topic_id
-                self._in_turn(name, topic_id, index, state)
-            case TopicDeleted(name, topic_id, _):
-                self._delete(name, topic_id)
-            case ConfigChanged(ConfigKind.TOPIC, name, _):
-                self._reconfigure(name)
-            case ConfigChanged(ConfigKind.BROKER, _, _):
-                self._apply_dynamic_settings()
+    # ---- a batch of changes
 
-    # ---- a whole picture
+    def _enqueue_new(self, changes: Sequence[Change]) -> None:
+        """Note which partitions are new, because only this batch tells: a snapshot does not."""
+        for change in changes:
+            match change:
+                case TopicCreated(name, _, partitions):
+                    first = 0
+                case PartitionsAdded(name, first, partitions):
+                    pass
+                case _:
+                    continue
+            topic = self._cluster.state.topics.get(name)
+            for index in range(first, first + len(partitions)):
+                if topic is not None and self._is_assigned(topic, index):
+                    self._queue.add_new(TopicIdPartition(topic.topic_id, index))
+
+    def _apply_changes(self, changes: Sequence[Change]) -> None:
+        """Bring everything that the changes mention to what the newest state says of it."""
+        deleted: dict[UUID, str] = {}
+        configured: dict[str, None] = {}
+        changed: dict[TopicPartition, None] = {}
+        for change in changes:
+            match change:
+                case TopicDeleted(name, topic_id, _):
+                    deleted[topic_id] = name
+                case ConfigChanged(ConfigKind.TOPIC, name, _):
+                    configured[name] = None
+                case PartitionChanged(name, index, _):
+                    changed[TopicPartition(name, index)] = None
+                case _:
+                    pass
+        if deleted:
+            self._remove_topics(deleted)
+        if any(type(each) is ConfigChanged and each.kind is ConfigKind.BROKER for each in changes):
+            self._apply_dynamic_settings()
+        for name in configured:
+            self._reconfigure(name)
+        for name, index in changed:
+            topic = self._cluster.state.topics.get(name)
+            if topic is not None and index < len(topic.partitions):
+                self._settle_or_enqueue(topic, index)
+
+    # ---- a whole state
 
     def _reconcile(self, at_once: int | None) -> None:
+        """Bring everything to what the state says, whatever was heard of before."""
         state = self._cluster.state
         self._apply_dynamic_settings()
-        for topic in state.topics.values():
-            for index, partition in enumerate(topic.partitions):
-                self._in_turn(topic.name, topic.topic_id, index, partition)
-        self.settle_some(at_once)
-        wanted = {
-            TopicPartition(topic.name, index): topic.topic_id
-            for topic in state.topics.values()
-            for index, partition in enumerate(topic.partitions)
-            if self._cluster.broker_id in partition.replicas
+        self._reconfigure_all()
+        deleted = {
+            topic_id: topic.name
+            for topic_id, topic in state.deleted_topics.items()
+            if self._cluster.broker_id in topic.pending
         }
-        for log in list(self._log_dirs):
-            if log.topic_partition not in wanted:
-                self._set_stray_aside(log)
-        for topic_id, deleted in state.deleted_topics.items():
-            if self._cluster.broker_id in deleted.pending:
-                self._delete(deleted.name, topic_id)
+        if deleted:
+            self._remove_topics(deleted)
+        self._set_foreign_logs_aside()
+        for topic in state.topics.values():
+            for index in range(len(topic.partitions)):
+                self._settle_or_enqueue(topic, index)
+        self.settle_some(at_once)
 
-    def _set_stray_aside(self, log: PartitionLog) -> None:
-        is_deleted = log.topic_id in self._cluster.state.deleted_topics
-        self._drop(log.topic_partition)
-        path = self._set_aside(log.topic_partition, "delete" if is_deleted else "stray")
-        _logger.warning("%s is not this broker's: set aside as %s", log.topic_partition, path)
+    def _set_foreign_logs_aside(self) -> None:
+        """Free the names of logs that the state does not assign to this broker."""
+        state = self._cluster.state
+        for log in list(self._log_dirs):
+            name, index = log.topic_partition
+            topic = state.topics.get(name)
+            if topic is None or log.topic_id not in (None, topic.topic_id):
+                self._set_foreign_log_aside(log)
+            elif not self._is_assigned(topic, index) and self._partitions.get(name, index) is None:
+                # Reassigned while this broker was away. Not deleted, because nobody saw it happen.
+                self._set_foreign_log_aside(log)
+
+    def _set_foreign_log_aside(self, log: PartitionLog) -> None:
+        """Delete the log of a deleted topic; keep what nobody knows under another name."""
+        where = log.topic_partition
+        self._drop(where)
+        if log.topic_id in self._cluster.state.deleted_topics:
+            self._remove_log(where)
+        else:
+            path = self._set_aside(where, "stray")
+            _logger.warning("%s is not this broker's: set aside as %s", where, path)
 
     # ---- one partition
 
-    def _in_turn(self, topic: str, topic_id: UUID, index: int, state: PartitionState) -> None:
-        """At once, unless the partition is here and changes hands."""
-        here = self._partitions.get(topic, index)
-        if here is None or here.topic_id != topic_id or here.leader_epoch >= state.leader_epoch:
-            self._settle(topic, topic_id, index, state)
-        else:
-            is_ours = state.leader == self._cluster.broker_id
-            if here.is_leader and not is_ours:
-                self._resign(here)  # at once: another broker leads in a later epoch
-            self._unsettled.add(here.topic_partition, is_led_here=is_ours)
+    def _is_assigned(self, topic: Topic, index: int) -> bool:
+        """Whether this broker is to hold a replica."""
+        return (
+            index < len(topic.partitions)
+            and self._cluster.broker_id in topic.partitions[index].replicas
+        )
 
-    def _settle(
-        self,
-        topic: str,
-        topic_id: UUID,
-        index: int,
-        state: PartitionState,
-        *,
-        is_new: bool = False,
-    ) -> None:
-        topic_partition = TopicPartition(topic, index)
-        is_new = self._unsettled.take(topic_partition) or is_new
-        if self._cluster.broker_id not in state.replicas:
+    def _settle_or_enqueue(self, topic: Topic, index: int) -> None:
+        """Settle at once, unless the partition is in the queue or changes hands."""
+        where = TopicIdPartition(topic.topic_id, index)
+        state = topic.partitions[index]
+        hosted = self._partitions.get(topic.name, index)
+        if not self._is_assigned(topic, index):
+            self._settle(where)
+        elif hosted is not None and hosted.leader_epoch < state.leader_epoch:
+            is_led_here = state.leader == self._cluster.broker_id
+            if hosted.is_leader and not is_led_here:
+                self._resign(hosted)  # at once: another broker leads in a later epoch
+            self._queue.add(where, is_urgent=is_led_here)
+        elif where not in self._queue:
+            self._settle(where)
+
+    def _settle(self, where: TopicIdPartition, *, is_new: bool = False) -> None:
+        """Host a partition in the role that the newest state gives it, or no longer host it."""
+        is_new = self._queue.remove(where) or is_new
+        topic = self._cluster.state.topics_by_id.get(where.topic_id)
+        if topic is None or where.partition >= len(topic.partitions):
+            return  # deleted: `_remove_topics` took care of its log
+        topic_partition = TopicPartition(topic.name, where.partition)
+        if not self._is_assigned(topic, where.partition):
             if self._drop(topic_partition) is not None:
-                path = self._set_aside(topic_partition, "delete")
-                self._on_topics_deleted([], [] if path is None else [path])
+                self._remove_log(topic_partition)
             return
         try:
-            partition = self._partitions.get(topic, index)
-            if partition is None or partition.topic_id != topic_id:
-                partition = self._host(topic_partition, topic_id, is_new=is_new)
+            partition = self._partitions.get(*topic_partition)
+            if partition is None:
+                partition = self._host(topic_partition, topic.topic_id, is_new=is_new)
             if partition is not None:
-                self._give_role(partition, state)
+                self._give_role(partition, topic.partitions[where.partition])
         except DiskFull as error:
             _logger.error("%s waits for room on the disk: %s", topic_partition, error)
-            self._without_room[topic_partition] = is_new
+            self._without_room[where] = is_new
         except (DiskFailed, CorruptBatch) as error:
             _logger.error("%s cannot be used: %s", topic_partition, error)
             if isinstance(error, DiskFailed):
@@ -215,31 +267,23 @@ class Roles:
     def settle_again(self) -> None:
         """Try once more what failed for want of room."""
         waiting, self._without_room = self._without_room, {}
-        for topic_partition, is_new in waiting.items():
-            self._settle_as_known(topic_partition, is_new=is_new)
+        for where, is_new in waiting.items():
+            self._settle(where, is_new=is_new)
 
     def settle_some(self, limit: int | None = None) -> bool:
-        """Settle partitions that wait for their turn, at most `limit`. Returns whether others remain.
+        """Settle partitions of the queue, at most `limit`. Returns whether others remain.
 
-        What waits while this broker is not registered is taken up with the next whole picture.
+        While this broker is not registered they stay in the queue.
         """
-        waiting = self._unsettled.first(limit) if self.is_registered else []
-        for topic_partition in waiting:
-            is_new = self._unsettled.take(topic_partition)
-            self._settle_as_known(topic_partition, is_new=is_new)
+        waiting = self._queue.first(limit) if self.is_registered else []
+        for where in waiting:
+            self._settle(where)
         return bool(waiting) and self.has_unsettled
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether partitions wait for their turn."""
-        return len(self._unsettled) > 0
-
-    def _settle_as_known(self, topic_partition: TopicPartition, *, is_new: bool) -> None:
-        name, index = topic_partition
-        topic = self._cluster.state.topics.get(name)
-        if topic is not None and index < len(topic.partitions):
-            state = topic.partitions[index]
-            self._settle(name, topic.topic_id, index, state, is_new=is_new)
+        """Whether partitions are in the queue."""
+        return len(self._queue) > 0
 
     def _give_role(self, partition: Partition, state: PartitionState) -> None:
         broker_id = self._cluster.broker_id
@@ -263,11 +307,6 @@ class Roles:
     ) -> Partition | None:
         now_ms = self._clock()
         log = self._log_dirs.get(topic_partition)
-        if log is not None and log.topic_id not in (None, topic_id):
-            # Left by a topic that was deleted while this broker was away; the name is in use again.
-            self._drop(topic_partition)
-            self._set_aside(topic_partition, "delete")
-            log = None
         config = self.topic_config(topic_partition.topic)
         if log is None:
             if not is_new and (self._log_dirs.offline or topic_partition in self._log_dirs.broken):
@@ -371,17 +410,24 @@ class Roles:
 
     # ---- topics
 
-    def _delete(self, topic: str, topic_id: UUID) -> None:
-        paths: list[str] = []
-        hosted = self._partitions.of_topic(topic) or {}
-        for index, partition in list(hosted.items()):
-            if partition.topic_id == topic_id:
-                self._drop(TopicPartition(topic, index))
-                path = self._set_aside(TopicPartition(topic, index), "delete")
-                if path is not None:
-                    paths.append(path)
-        self._traffic.forget(topic)
-        self._on_topics_deleted([(topic, topic_id)], paths)
+    def _remove_topics(self, deleted: Mapping[UUID, str]) -> None:
+        """Delete what is here of topics that are gone: id → name."""
+        paths = []
+        for log in [log for log in self._log_dirs if log.topic_id in deleted]:
+            self._drop(log.topic_partition)
+            self._log_dirs.wanted.pop(log.topic_partition, None)
+            path = self._set_aside(log.topic_partition, "delete")
+            if path is not None:
+                paths.append(path)
+        for name in deleted.values():
+            self._traffic.forget(name)
+        self._on_topics_deleted([(name, topic_id) for topic_id, name in deleted.items()], paths)
+
+    def _remove_log(self, topic_partition: TopicPartition) -> None:
+        """Delete the log of one partition that is no longer hosted."""
+        path = self._set_aside(topic_partition, "delete")
+        if path is not None:
+            self._on_topics_deleted([], [path])
 
     def topic_config(self, topic: str) -> TopicConfig:
         """A topic's configuration as it is now."""
@@ -407,6 +453,8 @@ class Roles:
         )
 
     def _on_settings(self, _: BrokerSettings) -> None:
-        # Topics inherit what they do not set themselves.
+        self._reconfigure_all()  # topics inherit what they do not set themselves
+
+    def _reconfigure_all(self) -> None:
         for topic in {partition.topic_partition.topic for partition in self._partitions}:
             self._reconfigure(topic)

@@ -12,12 +12,14 @@ from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.health import Lifecycle
 from headrace.broker.listener import ConnectionCounts, ConnectionLimits
+from headrace.broker.live_settings import LiveSettings
 from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metrics.group_families import GroupProgress
 from headrace.broker.metrics.process_stats import ProcessStats
 from headrace.broker.metrics_page import MetricsPage, MetricsSources
 from headrace.broker.request_metrics import RequestMetrics
+from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.spare_memory import SpareMemory
 from headrace.broker.traffic import Traffic
 from headrace.controller.changes import (
@@ -105,6 +107,7 @@ class World:
         self.host("orders", 1, records=0)
         self.sources = MetricsSources(
             lifecycle=Lifecycle(),
+            live_settings=LiveSettings(BrokerSettings.from_properties({"node.id": "1"})),
             cluster=self.cluster,
             partitions=self.partitions,
             log_dirs=self.log_dirs,

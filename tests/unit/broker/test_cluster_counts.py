@@ -1,5 +1,7 @@
 """Changes of the ISR are counted by the leader, unclean elections by the controller, and each of them once."""
 
+from uuid import UUID
+
 import pytest
 
 from headrace.broker.answer_errors import error_codes
@@ -9,6 +11,7 @@ from headrace.controller.changes import (
     ControllerElected,
     PartitionChanged,
     TopicCreated,
+    TopicDeleted,
 )
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.values import Partition
@@ -54,6 +57,20 @@ def test_the_leader_counts_changes_of_the_isr(
     assert (counts.isr_shrinks, counts.isr_expands) == (shrinks, expands)
     elsewhere = counted(changed(isr=isr), broker_id=2)
     assert (elsewhere.isr_shrinks, elsewhere.isr_expands) == (0, 0)
+
+
+def test_a_topic_created_again_is_not_compared_with_its_predecessor() -> None:
+    state = ClusterState()
+    state.apply(ControllerElected(1, 1))
+    state.apply(TopicCreated("orders", NO_TOPIC_ID, (BEFORE,)))
+    counts = ClusterCounts()
+    changes = (
+        TopicDeleted("orders", NO_TOPIC_ID, ()),
+        TopicCreated("orders", UUID(int=1), (Partition((4,), (4,), 4, 0, 0),)),
+        PartitionChanged("orders", 0, Partition((4,), (4,), 4, 1, 1)),
+    )
+    counts.note_changes(1, state, ChangeBatch(1, 0, changes))
+    assert counts.unclean_elections == 0
 
 
 @pytest.mark.parametrize(("leader", "unclean"), [(2, 0), (3, 0), (4, 1), (-1, 0), (1, 0)])

@@ -333,6 +333,18 @@ def test_a_shard_that_cannot_be_loaded_is_told_while_the_broker_serves() -> None
     assert "offset 7 is damaged" in reason
 
 
+def test_health_names_dynamic_configs_that_are_not_in_force() -> None:
+    world = World()
+    world.sources.lifecycle.state = BrokerState.RUNNING
+    world.sources.live_settings.apply_dynamic(default={}, broker={"max.connections.per.ip": "0"})
+    reply = get("/healthz", http_pages(world.sources, lambda: START_MS))
+    assert reply.status == 200
+    (reason,) = json.loads(reply.body)["reasons"]
+    assert reason.startswith("max.connections.per.ip=0 (this broker's) is not in force: ")
+    page = Page("".join(world.page.pieces(START_MS)))
+    assert page.value("headrace_rejected_settings") == 1
+
+
 def test_a_broker_serves_until_its_last_log_directory_fails() -> None:
     lifecycle = Lifecycle()
     lifecycle.state = BrokerState.RUNNING

@@ -2,7 +2,7 @@
 
 from headrace.broker.partition_lookup import missing
 from headrace.errors import DiskFailed, DiskFull
-from headrace.ids import TopicPartition
+from headrace.ids import TopicIdPartition, TopicPartition
 from headrace.wire.error_code import ErrorCode
 from tests.unit.broker.apis.one_broker import LOG_DIR, OneBroker, on_broker
 
@@ -49,11 +49,10 @@ async def test_a_log_that_cannot_be_opened_is_not_replaced_by_an_empty_one(
     broker: OneBroker,
 ) -> None:
     topic_id = await broker.topic("orders")
-    state = broker.cluster.state.topics["orders"].partitions[0]
     broker.partitions.remove(ORDERS)
     broker.log_dirs.online[0].logs.pop(ORDERS)
     broker.log_dirs.broken[ORDERS] = "unreadable"
-    broker.roles._settle("orders", topic_id, 0, state)
+    broker.roles._settle(TopicIdPartition(topic_id, 0))
     assert broker.partitions.get(*ORDERS) is None
     assert ORDERS in broker.log_dirs.broken
 
@@ -63,6 +62,6 @@ async def test_a_topic_can_be_deleted_though_its_directory_is_gone(broker: OneBr
     topic_id = await broker.topic("orders")
     await broker.topic("others")
     broker.disk.remove_tree(f"{LOG_DIR}/orders-0")
-    broker.roles._delete("orders", topic_id)
+    broker.roles._remove_topics({topic_id: "orders"})
     assert broker.partitions.get(*ORDERS) is None
     assert list(broker.log_dirs.offline) == [LOG_DIR]

@@ -110,7 +110,7 @@ class OneBroker:
             BROKER_ID, CLUSTER_ID, tells_dialled_address=settings.advertised_listeners is None
         )
         self.controller = ControllerDriver(
-            store, BROKER_ID, config_rules=SettingRules(self.live_settings)
+            store, BROKER_ID, config_rules=SettingRules(self.live_settings, self.cluster)
         )
         self.disk = MemoryDisk(capacity_bytes=1 << 30)
         self.log_dirs = LogDirs(

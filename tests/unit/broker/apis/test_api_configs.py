@@ -6,9 +6,11 @@ from headrace.broker.apis import (
     incremental_alter_configs,
     list_config_resources,
 )
+from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.controller.changes import ConfigChanged
 from headrace.controller.values import ConfigKind
 from headrace.wire.messages import alter_configs as replacing
 from headrace.wire.messages import incremental_alter_configs as incremental
@@ -276,8 +278,13 @@ async def test_what_has_configs_is_listed(broker: OneBroker) -> None:
 # ---- what the controller asks
 
 
-def rules() -> SettingRules:
-    return SettingRules(LiveSettings(BrokerSettings.from_properties({"node.id": "1"})))
+def rules(**configs: dict[str, str]) -> SettingRules:
+    """With dynamic configs by broker: `default`, `broker_2`."""
+    cluster = ClusterView(1, "a-cluster", tells_dialled_address=False)
+    for name, values in configs.items():
+        broker = "" if name == "default" else name.removeprefix("broker_")
+        cluster.state.apply(ConfigChanged(ConfigKind.BROKER, broker, values))
+    return SettingRules(LiveSettings(BrokerSettings.from_properties({"node.id": "1"})), cluster)
 
 
 def test_values_are_judged_for_every_kind() -> None:
@@ -292,6 +299,33 @@ def test_values_are_judged_for_every_kind() -> None:
     assert check(ConfigKind.BROKER, "9", {"node.id": "2"})
     assert check(ConfigKind.GROUP, "g", {"nonsense": "2"})
     assert check(ConfigKind.CLIENT_METRICS, "m", {"interval.ms": "2"})
+
+
+NO_CONNECTIONS = {"max.connections.per.ip": "0"}
+EXCEPT_ONE = {"max.connections.per.ip.overrides": "127.0.0.1:100"}
+
+
+def test_a_default_that_breaks_a_rule_on_one_broker_is_refused() -> None:
+    asked = rules(default=EXCEPT_ONE, broker_2=NO_CONNECTIONS)
+    fault = asked.check(ConfigKind.BROKER, "", {})
+    assert fault is not None
+    assert fault.endswith("property is set. (on broker 2)")
+    assert asked.check(ConfigKind.BROKER, "", {**EXCEPT_ONE, "max.connections": "9"}) is None
+    small_buffer = {"log.cleaner.dedupe.buffer.size": "52428800"}
+    many_threads = {"log.cleaner.threads": "100"}
+    assert rules(broker_2=many_threads).check(ConfigKind.BROKER, "", small_buffer)
+    assert rules(broker_2={}).check(ConfigKind.BROKER, "", small_buffer) is None
+
+
+def test_a_brokers_config_is_judged_with_the_clusters_defaults() -> None:
+    assert rules().check(ConfigKind.BROKER, "2", NO_CONNECTIONS)
+    assert rules(default=EXCEPT_ONE).check(ConfigKind.BROKER, "2", NO_CONNECTIONS) is None
+
+
+def test_what_is_wrong_already_does_not_forbid_other_changes() -> None:
+    asked = rules(broker_2=NO_CONNECTIONS)
+    assert asked.check(ConfigKind.BROKER, "", {"max.connections": "9"}) is None
+    assert asked.check(ConfigKind.BROKER, "", {"max.connections": "many"})
 
 
 def test_lists_and_defaults() -> None:
