@@ -184,8 +184,9 @@ class Connection(asyncio.BufferedProtocol):
         ready: list[Piece] = []
         ready_bytes = 0
         answered_bytes = 0
-        works_until = 0.0
         broken: MalformedMessage | None = None
+        clock = self._owner.loop_share.clock
+        started = clock() if len(self._queue) > 1 else 0.0
         while self._queue and not (
             self._is_busy
             or self._is_write_paused
@@ -206,28 +207,20 @@ class Connection(asyncio.BufferedProtocol):
                     if answer is not None and self._outbox:
                         self._park(frame_bytes, answer)
                     else:
-                        if answer is not None:
-                            ready += answer
-                            ready_bytes += _size(answer)
+                        ready += answer or ()
+                        ready_bytes += _size(answer)
                         answered_bytes += frame_bytes
                 else:
-                    if isinstance(answer, asyncio.Future):
-                        self._frames.done(frame)
-                    self._wait_for(answer, frame_bytes)
+                    self._wait_for(answer, frame)
             if ready_bytes >= _WRITE_HIGH_WATER_BYTES:
                 self._send(ready)  # which pauses the writing here, if the peer is slow
                 ready, ready_bytes = [], 0
-            if self._queue:  # a single request asks no clock
-                now = self._owner.loop_share.clock()
-                if not works_until:
-                    works_until = now + _WORK_BUDGET_S
-                elif now >= works_until:
-                    self._put_off_work()
-                    break
+            if self._queue and clock() - started > _WORK_BUDGET_S:
+                self._put_off_work()
+                break
         if ready:
             self._send(ready)
-        if answered_bytes:
-            self._owner.budget.give_back(answered_bytes)
+        self._owner.budget.give_back(answered_bytes)
         if broken is not None:
             self.close(str(broken))
         else:
@@ -263,11 +256,12 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox_bytes += _size(answer)
 
     def _wait_for(
-        self, work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]", frame_bytes: int
+        self, work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]", frame: Frame
     ) -> None:
-        slot = _Slot(frame_bytes)
+        slot = _Slot(len(frame))
         self._outbox.append(slot)
         if isinstance(work, asyncio.Future):
+            self._frames.done(frame)
             work.add_done_callback(lambda future: self._complete(slot, future.result()))
             return
         self._is_busy = True
@@ -291,15 +285,13 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.last_active = self._owner.now()
         was_full = self._outbox_bytes >= _WRITE_HIGH_WATER_BYTES
-        if answer is not None:
-            self._outbox_bytes += _size(answer)
+        self._outbox_bytes += _size(answer)
         ready: list[Piece] = []
         answered_bytes = 0
         while self._outbox and self._outbox[0].is_done:
             done = self._outbox.popleft()
-            if done.answer is not None:
-                ready += done.answer
-                self._outbox_bytes -= _size(done.answer)
+            ready += done.answer or ()
+            self._outbox_bytes -= _size(done.answer)
             answered_bytes += done.frame_bytes
         if ready and not self._is_closing:
             self._send(ready)
@@ -390,7 +382,9 @@ class Connection(asyncio.BufferedProtocol):
         return is_stuck or not (self._queue or self._outbox)
 
 
-def _size(answer: list[Piece]) -> int:
+def _size(answer: Answer) -> int:
+    if answer is None:
+        return 0
     return len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
 
 

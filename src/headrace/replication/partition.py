@@ -12,6 +12,7 @@ from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
+from headrace.log.append_check import Opened
 from headrace.log.append_result import Appended, Refused
 from headrace.log.append_run import append_run
 from headrace.log.file_slice import FileSlice
@@ -183,6 +184,7 @@ class Partition:
         now_ms: int,
         from_client: bool = True,
         header: BatchHeader | None = None,
+        opened: Opened | None = None,
     ) -> Appended | Refused:
         """Take one batch as leader. Committed or not is another question: `committed` knows."""
         leader = self._leader
@@ -198,6 +200,7 @@ class Partition:
                 now_ms=now_ms,
                 from_client=from_client,
                 header=header,
+                opened=opened,
             )
         except (DiskFailed, LogClosed) as error:
             return self._refuse_for_disk(error)

@@ -15,7 +15,6 @@ from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
 from tests.support.broker_link import Link
 
-
 LARGE = bytes(300_000)
 
 
@@ -325,7 +324,7 @@ def test_who_sends_little_is_read_from_until_there_is_no_more() -> None:
     async def story() -> None:
         owner = Owner()
         link = Link(owner)
-        link.frames(b"long", b"long")
+        link.frames(b"long")
         link.frames(b"long")
         assert link.transport.reading == "on"
         assert not owner.resumes
