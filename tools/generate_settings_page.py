@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from headrace.broker.settings import definitions
-from headrace.broker.settings.definitions import former
-from headrace.broker.settings.definitions.setting import Setting
+from headrace.broker.settings.definitions import authorizer, former
+from headrace.broker.settings.definitions.setting import Effect, Setting
 from headrace.broker.settings.definitions.value_type import Value, shown
 from headrace.broker.settings.resolution import TOPIC_SYNONYMS
 
@@ -23,8 +23,18 @@ Headrace takes the settings of Apache Kafka 4.3 under the same names, from a `.p
 *cluster-wide* ones for one broker or for all, *per-broker* ones for one broker. A value that cannot be
 read stops the start; a name that nobody knows is a warning that tells the nearest known one.
 
-A setting in **bold** does something in Headrace. The others are taken, checked and shown so that
-files and tools written for Kafka work, and have no effect.
+The column *effect* says what a setting does in Headrace:
+
+- **acts**: it does what it does in Kafka.
+- ignored: it is taken, checked and shown, so that files and tools written for Kafka work, and does nothing.
+  Nothing is lost: it tunes a part that Headrace does not have, or that needs no tuning.
+- **refused**: with any value but the default, the broker does not start (and a dynamic change is refused),
+  because what the setting asks for is not built and its loss would surprise: encryption, authentication,
+  authorization, quotas, vetoes. All such settings of a file are named at once.
+
+Refused in the same way: a listener whose security protocol is not PLAINTEXT, an unknown name that begins with `ssl.`,
+`sasl.`, `security.`, `authorizer.` or `zookeeper.ssl.`, and a setting that acts for all listeners but is set
+for one of them (`listener.name.…`).
 
 The value in force is the topic's own, else the broker's dynamic one, else the cluster's dynamic
 default, else the file's, else the default.
@@ -47,6 +57,8 @@ def page() -> str:
         _table(_broker_rows(definitions.GROUP.values()), "change"),
         "## Client-metrics subscriptions\n",
         _table(_broker_rows(definitions.CLIENT_METRICS.values()), "change"),
+        "## Authorizer\n",
+        _table(_broker_rows(authorizer.SETTINGS), "change"),
         _LAST_NOTE,
         _table(_broker_rows(former.SETTINGS), "change"),
     ]
@@ -54,7 +66,8 @@ def page() -> str:
 
 
 def _table(rows: Iterable[tuple[str, ...]], last_title: str) -> str:
-    lines = [f"| name | type | default | values | {last_title} | what it is |", "|---" * 6 + "|"]
+    titles = f"| name | effect | type | default | values | {last_title} | what it is |"
+    lines = [titles, "|---" * 7 + "|"]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -74,9 +87,10 @@ def _broker_rows(settings: Iterable[Setting]) -> Iterator[tuple[str, ...]]:
 
 
 def _row(setting: Setting, last: str) -> tuple[str, ...]:
-    name = f"`{setting.name}`"
+    effect = setting.effect
     return (
-        f"**{name}**" if setting.effect else name,
+        f"`{setting.name}`",
+        effect.value if effect is Effect.IGNORED else f"**{effect.value}**",
         setting.type.name.lower(),
         _default(setting.default),
         "" if setting.check is None else str(setting.check),

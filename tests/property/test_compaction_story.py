@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from headrace.log.compaction import install, plan
 from headrace.log.compaction_rewrite import Compaction
 from headrace.log.recovery import Checkpointed
+from headrace.log.steps import run_at_once
 from headrace.log.time_lookup import first_at_or_after
 from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType
@@ -244,7 +245,7 @@ class Story:
             assert self.keyed.batches(offset)[0].header == first.header
         times = [record for batch in batches for record in batch.records]
         for wanted in range(self.keyed.now_ms - 500, self.keyed.now_ms + 10, 50):
-            found = first_at_or_after(log, wanted)
+            found = run_at_once(first_at_or_after(log, wanted))
             expected = next((record for record in times if record.timestamp >= wanted), None)
             assert (found and found.offset) == (expected and expected.offset)
 

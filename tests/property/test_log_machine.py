@@ -13,6 +13,7 @@ from headrace.log.leader_epochs import EpochEntry, LeaderEpochs
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.log.retention import delete_old_segments
+from headrace.log.steps import run_at_once
 from headrace.log.time_lookup import FoundTimestamp, first_at_or_after, with_max_timestamp
 from headrace.records.batch_builder import BatchOptions
 from headrace.records.batch_reader import Record, read_batch
@@ -416,8 +417,8 @@ class LogMachine(RuleBasedStateMachine):
             ),
             None,
         )
-        assert first_at_or_after(self.log, asked) == expected
-        newest = with_max_timestamp(self.log)
+        assert run_at_once(first_at_or_after(self.log, asked)) == expected
+        newest = run_at_once(with_max_timestamp(self.log))
         assert (None if newest is None else newest.timestamp) == (max(times) if times else None)
 
     @invariant()

@@ -1,6 +1,7 @@
 """A broker's end of a connection without a socket: what a client sends goes in, what it would get is noted."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from headrace.broker.connection import Connection, ConnectionOwner
@@ -13,6 +14,8 @@ class NotedTransport(asyncio.Transport):
         super().__init__()
         self.sent = b""
         self.most_pieces = 0
+        self.takes_bytes = 10**9  # before the writing is paused
+        self.pause_writing: Callable[[], None] = lambda: None
         self.reading = "on"
         self.end = "open"
 
@@ -26,6 +29,8 @@ class NotedTransport(asyncio.Transport):
         assert self.end == "open"
         self.most_pieces = max(self.most_pieces, len(list_of_data))
         self.sent += b"".join(list_of_data)
+        if len(self.sent) > self.takes_bytes:
+            self.pause_writing()
 
     def pause_reading(self) -> None:
         self.reading = "paused"
@@ -47,6 +52,7 @@ class Link:
         self._owner = owner
         self.transport = NotedTransport()
         self.connection = Connection(owner)
+        self.transport.pause_writing = self.connection.pause_writing
         self.connection.connection_made(self.transport)
 
     def feed(self, data: bytes) -> None:

@@ -1,15 +1,15 @@
 """One client connection: frames in, answers out in request order. A rim module, and one of the hot ones.
 
 Order: requests of a connection are handled one after the other, as Kafka does. Only a Produce that waits for its replicas
-lets the next request start: its place in the log is fixed by then. Answers of one wake-up leave in one write. Reading
-stops while the peer does not take its answers, while too many requests are queued, and while the memory budget is used up.
+lets the next request start: its place in the log is fixed by then. Answers of one wake-up leave in one write, unless they
+are large. No request is handled while the peer has not taken `_WRITE_HIGH_WATER_BYTES` of answers, nor while as much
+waits behind an earlier request. Requests that arrived together and take long let other connections in between. Reading stops, too, while too many requests are queued and while the memory budget is used up.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from itertools import groupby
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from headrace.broker.busy_poll import BusyPoll
@@ -24,7 +24,11 @@ _logger = logging.getLogger(__name__)
 
 _MAX_QUEUED_FRAMES: Final = 64
 _WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
-_MAX_PIECES: Final = 1024  # in one write; with more than a million uvloop fails
+_MAX_PIECES: Final = (
+    1024  # in one write without joining the small ones; with more than a million uvloop fails
+)
+_SMALL_PIECE_BYTES: Final = 4096
+_WORK_BUDGET_S: Final = 0.005  # of queued requests of one connection, before others are served
 
 Answer: TypeAlias = list[Piece] | None
 """Pieces of a whole frame, or None for a request that is not answered (acks=0)."""
@@ -89,11 +93,13 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox: deque[_Slot] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
+        self._outbox_bytes = 0  # of answers that are ready and behind one that is not
         self._partial_bytes = 0  # of the frame that is arriving
         self._is_busy = False  # a request is being handled that the next one must wait for
         self._is_write_paused = False
         self._is_read_paused = False
         self._is_closing = False
+        self._is_work_put_off = False
         self.last_active = 0.0
         self.peer_host = ""
         self.local_address = ("", 0)
@@ -125,6 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         self._partial_bytes = 0
         self._queue.clear()
         self._outbox.clear()
+        self._outbox_bytes = 0
         self._owner.budget.leave(self)
         self._owner.closed(self)
 
@@ -173,11 +180,19 @@ class Connection(asyncio.BufferedProtocol):
     # ---- requests
 
     def _work(self) -> None:
-        """Handle queued requests as far as order and back-pressure allow; send what is ready in one write."""
+        """Handle queued requests as far as order and back-pressure allow."""
         ready: list[Piece] = []
+        ready_bytes = 0
         answered_bytes = 0
         broken: MalformedMessage | None = None
-        while self._queue and not (self._is_busy or self._is_write_paused or self._is_closing):
+        clock = self._owner.loop_share.clock
+        started = clock() if len(self._queue) > 1 else 0.0
+        while self._queue and not (
+            self._is_busy
+            or self._is_write_paused
+            or self._is_closing
+            or self._outbox_bytes >= _WRITE_HIGH_WATER_BYTES
+        ):
             try:
                 answers = self._next_answers()
             except MalformedMessage as error:
@@ -193,19 +208,33 @@ class Connection(asyncio.BufferedProtocol):
                         self._park(frame_bytes, answer)
                     else:
                         ready += answer or ()
+                        ready_bytes += _size(answer)
                         answered_bytes += frame_bytes
                 else:
-                    if isinstance(answer, asyncio.Future):
-                        self._frames.done(frame)
-                    self._wait_for(answer, frame_bytes)
+                    self._wait_for(answer, frame)
+            if ready_bytes >= _WRITE_HIGH_WATER_BYTES:
+                self._send(ready)  # which pauses the writing here, if the peer is slow
+                ready, ready_bytes = [], 0
+            if self._queue and clock() - started > _WORK_BUDGET_S:
+                self._put_off_work()
+                break
         if ready:
             self._send(ready)
-        if answered_bytes:
-            self._owner.budget.give_back(answered_bytes)
+        self._owner.budget.give_back(answered_bytes)
         if broken is not None:
             self.close(str(broken))
         else:
             self._balance_reading()
+
+    def _put_off_work(self) -> None:
+        """Go on with the queue when other connections have been served."""
+        if not self._is_work_put_off:
+            self._is_work_put_off = True
+            self._owner.loop_share.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_work_put_off = False
+        self._work()
 
     def _next_answers(self) -> Sequence[AnyAnswer]:
         """To the first request of the queue, or to several."""
@@ -218,19 +247,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, pieces: list[Piece]) -> None:
         if self._transport is not None:
-            self._transport.writelines(pieces if len(pieces) <= _MAX_PIECES else _merged(pieces))
+            self._transport.writelines(pieces if len(pieces) <= _MAX_PIECES else _joined(pieces))
 
     def _park(self, frame_bytes: int, answer: list[Piece]) -> None:
         slot = _Slot(frame_bytes)
         slot.answer, slot.is_done = answer, True
         self._outbox.append(slot)
+        self._outbox_bytes += _size(answer)
 
     def _wait_for(
-        self, work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]", frame_bytes: int
+        self, work: "asyncio.Future[Answer] | Coroutine[Any, Any, Answer]", frame: Frame
     ) -> None:
-        slot = _Slot(frame_bytes)
+        slot = _Slot(len(frame))
         self._outbox.append(slot)
         if isinstance(work, asyncio.Future):
+            self._frames.done(frame)
             work.add_done_callback(lambda future: self._complete(slot, future.result()))
             return
         self._is_busy = True
@@ -253,16 +284,22 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         self.last_active = self._owner.now()
+        was_full = self._outbox_bytes >= _WRITE_HIGH_WATER_BYTES
+        self._outbox_bytes += _size(answer)
         ready: list[Piece] = []
         answered_bytes = 0
         while self._outbox and self._outbox[0].is_done:
             done = self._outbox.popleft()
             ready += done.answer or ()
+            self._outbox_bytes -= _size(done.answer)
             answered_bytes += done.frame_bytes
         if ready and not self._is_closing:
             self._send(ready)
         self._owner.budget.give_back(answered_bytes)
-        self._balance_reading()
+        if was_full:
+            self._work()
+        else:
+            self._balance_reading()
 
     # ---- back-pressure
 
@@ -345,12 +382,26 @@ class Connection(asyncio.BufferedProtocol):
         return is_stuck or not (self._queue or self._outbox)
 
 
-def _merged(pieces: list[Piece]) -> list[Piece]:
-    """The same bytes in fewer pieces. A memoryview stays as it is: it may be a mapped file, see `log.disk.File.view`."""
-    merged: list[Piece] = []
-    for is_view, run in groupby(pieces, lambda piece: type(piece) is memoryview):
-        if is_view:
-            merged += run
-        else:
-            merged.append(b"".join(run))
-    return merged
+def _size(answer: Answer) -> int:
+    if answer is None:
+        return 0
+    return len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """The same bytes with neighbours joined that are small. A memoryview stays as it is: it may be a mapped file
+    (`log.disk.File.view`), whose bytes only the kernel may touch.
+    """
+    joined: list[Piece] = []
+    small: list[Piece] = []
+    for piece in pieces:
+        if len(piece) < _SMALL_PIECE_BYTES and type(piece) is not memoryview:
+            small.append(piece)
+            continue
+        if small:
+            joined.append(b"".join(small))
+            small = []
+        joined.append(piece)
+    if small:
+        joined.append(b"".join(small))
+    return joined

@@ -7,12 +7,13 @@ from headrace.coordinator.contract import AppendRefused, StoredRecord
 from headrace.errors import DiskFailed, LogClosed
 from headrace.log.append_result import Refused
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
-from headrace.records.batch_reader import read_batch
+from headrace.records.batch_reader import iterate_batch
 from headrace.records.batch_view import headers_in
 from headrace.replication.partition import Partition
 from headrace.wire.error_code import ErrorCode
 
 _READ_BYTES = 64 * 1024
+_MOST_AT_ONCE = 4096  # records: a batch may hold a million
 
 
 class PartitionShardLog:
@@ -41,9 +42,11 @@ class PartitionShardLog:
             for position, header in headers_in(records):
                 if not header.is_control:
                     batch = memoryview(records)[position : position + header.size]
-                    chunk += [
-                        (record.offset, record.key, record.value) for record in read_batch(batch)
-                    ]
+                    for record in iterate_batch(batch):
+                        chunk.append((record.offset, record.key, record.value))
+                        if len(chunk) >= _MOST_AT_ONCE:
+                            yield chunk
+                            chunk = []
                 offset = header.next_offset
             yield chunk
 

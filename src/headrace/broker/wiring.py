@@ -25,6 +25,7 @@ from headrace.broker.isr_updates import IsrUpdates
 from headrace.broker.leader_balance import LeaderBalance
 from headrace.broker.listener import ConnectionCounts, ConnectionLimits, OpenListener
 from headrace.broker.live_settings import LiveSettings
+from headrace.broker.long_work import LongWork
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
@@ -196,6 +197,7 @@ class Parts:
             "leader_throttle": self.leader_throttle,
             "live_settings": self.live_settings,
             "log_dirs": given.log_dirs,
+            "long_work": LongWork(),
             "metadata_answers": MetadataAnswers(),
             "offered": api_table.advertised(),
             "partitions": self.partitions,

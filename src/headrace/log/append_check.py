@@ -1,31 +1,47 @@
 """Is this batch acceptable, and in which form does it enter the log (pure).
 
-A leader checks what a client sends from the header alone; records are opened only where a topic's configuration asks
-for it (compacted topics need keys, a topic may demand another codec or bound timestamps), or to say which one is bad.
+A leader checks what a client sends from the header alone; records are opened (`record_check`) only where a topic's
+configuration asks for it (compacted topics need keys, a topic may demand another codec or bound timestamps), or to say
+which one is bad. Where opening takes long it is left to the caller, who can serve others meanwhile: `OPEN_FIRST`.
 What nearly every batch is, `is_plain` sees at one look; the others are checked point by point, to say what is wrong.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from headrace.errors import CorruptBatch
+from headrace.ids import TopicPartition
 from headrace.log.append_result import RecordError, Refused
 from headrace.log.log_config import LogConfig
-from headrace.records.batch_builder import BatchOptions, build_batch_spanning
-from headrace.records.batch_reader import Record, read_batch
+from headrace.log.record_check import AT_ONCE_RECORDS, check_steps, target_codec
 from headrace.records.batch_view import (
     HEADER_BYTES,
     LOG_OVERHEAD,
     MAGIC,
-    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     has_valid_crc,
     read_header,
 )
-from headrace.records.compression import DEFAULT_LIMIT_BYTES, Codec
+from headrace.records.compression import Codec
 from headrace.wire.error_code import ErrorCode
 
+MAX_RECORDS: Final = (
+    1_000_000  # in a batch of a client; each costs whoever reads it, whatever its size
+)
+OPEN_FIRST: Final = Refused(
+    ErrorCode.UNKNOWN_SERVER_ERROR, "the batch is large and has to be opened in steps"
+)
+"""Not for clients: append again with an `Opened`."""
+
 _FOREVER: Final = 2**63 - 1
+_LENGTH_WITHOUT_RECORDS: Final = HEADER_BYTES - LOG_OVERHEAD
+_LEAST_RECORD_BYTES: Final = 7  # its length, attributes, timestamp, offset, key, value, headers
+
+
+class Opened(NamedTuple):
+    """What opening a batch has found, and for which configuration: another form of it, a refusal, or None if it is fine."""
+
+    config: LogConfig
+    found: bytearray | Refused | None
 
 
 def is_plain(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
@@ -35,17 +51,24 @@ def is_plain(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int)
         and header.magic == MAGIC
         and 0 <= header.attributes <= Codec.ZSTD  # a codec and nothing else
         and header.base_offset == 0
-        and header.record_count == header.last_offset_delta + 1 > 0
+        and 0 < header.record_count == header.last_offset_delta + 1 <= MAX_RECORDS
         and (header.producer_id < 0 or header.base_sequence >= 0)
         and header.max_timestamp - now_ms <= config.timestamp_after_max_ms
+        and _has_room(header)
         and has_valid_crc(batch)
     )
 
 
 def acceptable_form(
-    batch: bytearray | memoryview, config: LogConfig, now_ms: int, *, from_client: bool
+    batch: bytearray | memoryview,
+    config: LogConfig,
+    now_ms: int,
+    *,
+    from_client: bool,
+    topic_partition: TopicPartition,
+    opened: Opened | None = None,
 ) -> tuple[BatchHeader, bytearray | memoryview] | Refused:
-    """The batch in the form in which it may be appended, and its header."""
+    """The batch in the form in which it may be appended, and its header; or `OPEN_FIRST`."""
     header = check_batch(batch, config)
     if isinstance(header, Refused):
         return header
@@ -54,12 +77,33 @@ def acceptable_form(
         if refused is not None:
             return refused
         if needs_opening(header, config, now_ms):
-            converted = check_records(batch, header, config, now_ms)
-            if isinstance(converted, Refused):
-                return converted
-            if converted is not None:
-                return read_header(converted), converted
+            found = (
+                opened.found
+                if opened is not None and opened.config is config
+                else _opened_at_once(batch, header, config, now_ms, topic_partition)
+            )
+            if isinstance(found, Refused):
+                return found
+            if found is not None:
+                return _check_size(len(found), config) or (read_header(found), found)
     return header, batch
+
+
+def _opened_at_once(
+    batch: Buffer,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    topic_partition: TopicPartition,
+) -> bytearray | Refused | None:
+    if header.record_count > AT_ONCE_RECORDS:
+        return OPEN_FIRST
+    steps = check_steps(batch, header, config, now_ms, topic_partition)
+    try:
+        next(steps)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]  # what the generator returns
+    return OPEN_FIRST
 
 
 def check_batch(batch: Buffer, config: LogConfig) -> BatchHeader | Refused:
@@ -103,11 +147,9 @@ def _check_size(size: int, config: LogConfig) -> Refused | None:
 
 def check_client_batch(header: BatchHeader, config: LogConfig) -> Refused | None:
     """Checks that hold for clients only, from the header."""
-    if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
-        return Refused(
-            ErrorCode.INVALID_RECORD,
-            f"{header.record_count} records and a last offset delta of {header.last_offset_delta}",
-        )
+    refused = _check_counts(header)
+    if refused is not None:
+        return refused
     if header.base_offset != 0:
         return Refused(
             ErrorCode.INVALID_RECORD, f"a base offset of {header.base_offset}: clients start at 0"
@@ -127,6 +169,33 @@ def check_client_batch(header: BatchHeader, config: LogConfig) -> Refused | None
     return None
 
 
+def _check_counts(header: BatchHeader) -> Refused | None:
+    if header.record_count > MAX_RECORDS:
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records in a batch; at most {MAX_RECORDS} are taken",
+        )
+    if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records and a last offset delta of {header.last_offset_delta}",
+        )
+    if not _has_room(header):
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records do not fit into a batch of {header.size} bytes",
+        )
+    return None
+
+
+def _has_room(header: BatchHeader) -> bool:
+    """Whether so many records can be in the batch. Of compressed ones the header does not tell."""
+    return (
+        header.attributes & 0x07 != 0
+        or header.record_count * _LEAST_RECORD_BYTES <= header.length - _LENGTH_WITHOUT_RECORDS
+    )
+
+
 def needs_opening(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
     """Whether only the records themselves can tell that the batch is acceptable, or in which form."""
     return (
@@ -135,69 +204,3 @@ def needs_opening(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
         or header.max_timestamp - now_ms > config.timestamp_after_max_ms
         or target_codec(header, config) != header.codec
     )
-
-
-def target_codec(header: BatchHeader, config: LogConfig) -> int:
-    """The codec in which the topic wants the batch stored."""
-    match config.compression_type:
-        case "producer":
-            return header.codec
-        case "uncompressed":
-            return Codec.NONE
-        case name:
-            return Codec[name.upper()]
-
-
-def check_records(
-    batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
-) -> bytearray | Refused | None:
-    """Open the batch, check each record; the batch in another codec where the topic demands one, else None."""
-    try:
-        records = read_batch(batch, DEFAULT_LIMIT_BYTES)
-    except CorruptBatch as error:
-        return Refused(ErrorCode.INVALID_RECORD, str(error))
-    refused = _check_keys(records, config) or _check_times(records, config, now_ms)
-    if refused is not None:
-        return refused
-    codec = target_codec(header, config)
-    if codec == header.codec:
-        return None
-    options = BatchOptions(
-        codec=codec,
-        compression_level=config.compression_level,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-    )
-    converted = build_batch_spanning(records, header.base_offset, header.last_offset, options)
-    return _check_size(len(converted), config) or converted
-
-
-def _check_keys(records: list[Record], config: LogConfig) -> Refused | None:
-    if not config.cleanup_compact:
-        return None
-    text = "Compacted topic cannot accept message without key"
-    keyless = tuple(
-        RecordError(index, text) for index, record in enumerate(records) if record.key is None
-    )
-    return Refused(ErrorCode.INVALID_RECORD, text, keyless) if keyless else None
-
-
-def _check_times(records: list[Record], config: LogConfig, now_ms: int) -> Refused | None:
-    if config.log_append_time:
-        return None
-    text = (
-        f"a timestamp is not between {config.timestamp_before_max_ms} ms before and "
-        f"{config.timestamp_after_max_ms} ms after the broker's {now_ms}"
-    )
-    earliest, latest = (
-        now_ms - config.timestamp_before_max_ms,
-        now_ms + config.timestamp_after_max_ms,
-    )
-    outside = tuple(
-        RecordError(index, text)
-        for index, record in enumerate(records)
-        if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
-    )
-    return Refused(ErrorCode.INVALID_TIMESTAMP, text, outside) if outside else None

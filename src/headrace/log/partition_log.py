@@ -14,6 +14,7 @@ from uuid import UUID
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_check import (
+    Opened,
     acceptable_form,
     is_plain,
 )
@@ -93,11 +94,22 @@ class PartitionLog:
         now_ms: int,
         from_client: bool = True,
         header: BatchHeader | None = None,
+        opened: Opened | None = None,
     ) -> Appended | Refused:
-        """Check one batch, stamp its place into its bytes, write it. `header` if the caller has read it already."""
+        """Check one batch, stamp its place into its bytes, write it.
+
+        `header` if the caller has read it already; `opened` if the answer was `OPEN_FIRST` before.
+        """
         self._require_open()
         if header is None or not (from_client and is_plain(batch, header, self.config, now_ms)):
-            checked = acceptable_form(batch, self.config, now_ms, from_client=from_client)
+            checked = acceptable_form(
+                batch,
+                self.config,
+                now_ms,
+                from_client=from_client,
+                topic_partition=self.topic_partition,
+                opened=opened,
+            )
             if isinstance(checked, Refused):
                 return checked
             header, batch = checked

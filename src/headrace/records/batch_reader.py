@@ -32,6 +32,11 @@ class Record(NamedTuple):
 
 def read_batch(batch: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> list[Record]:
     """Every record of exactly one batch, after its checks. CorruptBatch if it is not what it claims."""
+    return list(iterate_batch(batch, limit_bytes))
+
+
+def iterate_batch(batch: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
+    """The same, one record after the other; some may come before what is wrong is found."""
     if len(batch) < HEADER_BYTES:
         raise CorruptBatch(f"{len(batch)} bytes are less than a batch header")
     header = read_header(batch)
@@ -41,7 +46,7 @@ def read_batch(batch: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> list[Re
         raise CorruptBatch(f"unsupported batch format {header.magic}")
     if not has_valid_crc(batch):
         raise CorruptBatch(f"the checksum of the batch at offset {header.base_offset} does not fit")
-    return list(iterate_records(batch, header, limit_bytes))
+    yield from iterate_records(batch, header, limit_bytes)
 
 
 def iterate_records(

@@ -13,6 +13,7 @@ from uuid import UUID
 from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
+from headrace.log.append_check import Opened
 from headrace.log.append_result import Appended, Refused
 from headrace.log.append_run import append_run
 from headrace.log.file_slice import FileSlice
@@ -173,6 +174,7 @@ class Partition:
         now_ms: int,
         from_client: bool = True,
         header: BatchHeader | None = None,
+        opened: Opened | None = None,
     ) -> Appended | Refused:
         """Take one batch as leader. Committed or not is another question: `committed` knows."""
         leader = self._leader
@@ -188,6 +190,7 @@ class Partition:
                 now_ms=now_ms,
                 from_client=from_client,
                 header=header,
+                opened=opened,
             )
         except (DiskFailed, LogClosed) as error:
             return self.refuse_for_disk(error)

@@ -12,8 +12,9 @@ from headrace.wire.schema import FIXED, FieldSchema, fields_at, holds_records, s
 from headrace.wire.source import SHORT, Source
 
 MAX_STRING_BYTES = 0x7FFF
-# Of all arrays of one request. An element of a byte or two becomes an object, and its answer another, of hundreds: a
-# frame within the limit on its size must not become gigabytes, nor seconds of work in which nobody else is served.
+# Of all arrays of one request, and of its tagged fields. An element of a byte or two becomes an object, and its answer
+# another, of hundreds: a frame within the limit on its size must not become gigabytes, nor seconds of work in which
+# nobody else is served.
 MAX_ELEMENTS = 250_000
 
 
@@ -91,10 +92,12 @@ class DecoderSource:
         self._flush()
         line(f"if {count}:")
         with self.source.block():
+            line(f"if {count} > 127: {count}, p = finish(buf, p, {count})")
+            if self._is_request:
+                line(f"if (left := left - {count}) < 0: raise Malformed('too many tagged fields')")
             if not fields:
                 line(f"p = skip_tags(buf, p, {count}, end)")
                 return
-            line(f"if {count} > 127: {count}, p = finish(buf, p, {count})")
             line(f"for _ in range({count}):")
             with self.source.block():
                 tag, stop = self.source.fresh("g"), self.source.fresh("e")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headrace.errors import MalformedMessage
 from headrace.wire.api_keys import FLEXIBLE_FROM, NEVER, ApiKey
-from headrace.wire.primitives import Buffer, skip_tags
+from headrace.wire.primitives import Buffer, read_unsigned_varint, skip_tags
 
 _FIXED = Struct(">hhih")
 _CORRELATION = Struct(">i")
@@ -21,6 +21,7 @@ _START = Struct(">ii")  # length, correlation id; then, where there are tags, th
 _START_WITH_TAGS = Struct(">iib")
 _TAGGED_HEADER_BYTES = 5
 _NO_TAGS = b"\0"
+MAX_HEADER_TAGS = 1000  # Kafka has defined none; what comes one day will be a handful
 _row = tuple.__new__  # half the price of calling a NamedTuple
 
 
@@ -46,10 +47,10 @@ def decode_request_header(buffer: Buffer) -> RequestHeader:
             client_id = str(buffer[position:stop], "utf-8")
             position = stop
         if api_version >= FLEXIBLE_FROM.get(api_key, NEVER):
-            tags = buffer[position]
-            position += 1
-            if tags:
-                position = skip_tags(buffer, position, tags, len(buffer))
+            if buffer[position]:
+                position = _behind_tags(buffer, position)
+            else:
+                position += 1
     except (StructError, IndexError, UnicodeDecodeError) as broken:
         raise MalformedMessage(f"request header: {broken}") from None
     return _row(RequestHeader, (api_key, api_version, correlation_id, client_id, position))
@@ -95,6 +96,13 @@ def response_body_offset(buffer: Buffer, api_key: int, api_version: int) -> int:
     if not response_header_has_tags(api_key, api_version):
         return position
     try:
-        return skip_tags(buffer, position + 1, buffer[position], len(buffer))
+        return _behind_tags(buffer, position)
     except IndexError:
         raise MalformedMessage("a response header without its tags") from None
+
+
+def _behind_tags(buffer: Buffer, position: int) -> int:
+    count, position = read_unsigned_varint(buffer, position)
+    if count > MAX_HEADER_TAGS:
+        raise MalformedMessage(f"a header with {count} tagged fields")
+    return skip_tags(buffer, position, count, len(buffer))

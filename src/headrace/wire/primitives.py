@@ -68,9 +68,7 @@ def finish_unsigned_varint(buffer: Buffer, position: int, first: int) -> tuple[i
 
 
 def skip_tags(buffer: Buffer, position: int, count: int, end: int) -> int:
-    """Steps over a tag section whose count begins with the byte `count`."""
-    if count > 0x7F:
-        count, position = finish_unsigned_varint(buffer, position, count)
+    """Steps over the `count` fields of a tag section. Who reads from a stranger has bounded the count."""
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)

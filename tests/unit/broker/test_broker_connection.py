@@ -16,10 +16,12 @@ from headrace.errors import MalformedMessage
 from headrace.wire.codec import Piece
 from tests.support.broker_link import Link
 
+LARGE = bytes(300_000)
+
 
 class Owner:
     """Frames are commands: `answer`, `later` (answered by `finish`), `ordered` (likewise, and the next waits), `bad`,
-    `long` (a second goes by).
+    `long` (a second goes by), `large` (answered with 300,000 bytes).
 
     Two of the command `pair` are answered together, if the connection looks for such.
     """
@@ -37,6 +39,7 @@ class Owner:
         self.budget = MemoryBudget(budget_bytes)
         self.handled: list[bytes] = []
         self.pieces = 1
+        self.large_answers = 0
         self.dispatch: Dispatch = Commands(self)
         self._later: list[asyncio.Future[Answer]] = []
 
@@ -53,6 +56,9 @@ class Owner:
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             self._later.append(future)
             return future if command == b"later" else self._wait(future)
+        if command == b"large":
+            self.large_answers += 1
+            return [LARGE]
         return [command] * self.pieces
 
     async def _wait(self, future: "asyncio.Future[Answer]") -> Answer:
@@ -222,6 +228,8 @@ def test_views_of_files_are_not_touched_when_many_pieces_are_merged() -> None:
 
 
 def test_an_answer_in_very_many_pieces_is_joined_before_it_is_sent() -> None:
+=======
+def test_small_pieces_are_joined_where_they_are_very_many() -> None:
     async def story() -> None:
         owner = Owner()
         link = Link(owner)
@@ -230,6 +238,66 @@ def test_an_answer_in_very_many_pieces_is_joined_before_it_is_sent() -> None:
         link.frames(*[b"answer"] * 2)
         assert link.transport.sent == b"answer" * (60 + 2 * 5000)
         assert link.transport.most_pieces == 60
+
+    run(story())
+
+
+def test_no_more_answers_are_made_than_the_peer_takes() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        link.transport.takes_bytes = 2_000_000
+        link.frames(*[b"large"] * 60)
+        assert owner.large_answers * len(LARGE) < 4_000_000
+        link.transport.takes_bytes = 10**9
+        link.connection.resume_writing()
+        assert owner.large_answers == 60
+        assert len(link.transport.sent) == 60 * len(LARGE)
+        assert owner.budget.used_bytes == 0
+
+    run(story())
+
+
+def test_no_more_answers_are_made_than_may_wait_behind_an_earlier_request() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        link.frames(b"later", *[b"large"] * 60)
+        assert owner.large_answers * len(LARGE) < 2_000_000
+        owner.finish(b"first")
+        await asyncio.sleep(0)
+        assert link.transport.sent == b"first" + LARGE * 60
+        assert owner.budget.used_bytes == 0
+
+    run(story())
+
+
+def test_records_among_very_many_pieces_are_not_copied() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link = Link(owner)
+        owner.pieces = 5000
+        link.frames(b"small", b"large", b"small")
+        assert link.transport.most_pieces == 3
+
+    run(story())
+
+
+def test_many_requests_that_take_long_let_others_in_between() -> None:
+    async def story() -> None:
+        owner = Owner()
+        link, other = Link(owner), Link(owner)
+        link.frames(*[b"long"] * 40)
+        handled_at_first = len(owner.handled)
+        assert handled_at_first < 5
+        other.frames(b"answer")
+        assert other.transport.sent == b"answer"
+        for _ in range(100):
+            for resume in owner.resumes[:]:
+                owner.resumes.remove(resume)
+                resume()
+        assert link.transport.sent == b"long" * 40
+        assert owner.budget.used_bytes == 0
 
     run(story())
 
@@ -271,7 +339,7 @@ def test_who_sends_little_is_read_from_until_there_is_no_more() -> None:
     async def story() -> None:
         owner = Owner()
         link = Link(owner)
-        link.frames(b"long", b"long")
+        link.frames(b"long")
         link.frames(b"long")
         assert link.transport.reading == "on"
         assert not owner.resumes

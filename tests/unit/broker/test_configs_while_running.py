@@ -6,6 +6,7 @@ import pytest
 
 from headrace.broker.apis import incremental_alter_configs
 from headrace.broker.settings import definitions
+from headrace.broker.settings.definitions.setting import Effect
 from headrace.log.log_config import LogConfig
 from headrace.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -38,7 +39,9 @@ READ_THERE = {
     "unclean.leader.election.enable",
 }
 HONOURED = sorted(
-    name for name, setting in definitions.TOPIC.items() if setting.effect and name not in READ_THERE
+    name
+    for name, setting in definitions.TOPIC.items()
+    if setting.effect is Effect.ACTS and name not in READ_THERE
 )
 
 

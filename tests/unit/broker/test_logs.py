@@ -151,7 +151,7 @@ def test_json_is_one_object_per_line() -> None:
     "name",
     sorted(
         name
-        for table in (definitions.BROKER, definitions.FORMER)
+        for table in (definitions.BROKER, definitions.UNLISTED)
         for name, setting in table.items()
         if setting.sensitive
     ),

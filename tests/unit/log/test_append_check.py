@@ -1,14 +1,20 @@
 import pytest
 
+from headrace.ids import TopicPartition
 from headrace.log.append_check import (
+    MAX_RECORDS,
+    OPEN_FIRST,
+    Opened,
+    acceptable_form,
     check_batch,
     check_client_batch,
-    check_records,
+    is_plain,
     needs_opening,
-    target_codec,
 )
 from headrace.log.append_result import Refused
 from headrace.log.log_config import LogConfig
+from headrace.log.record_check import AT_ONCE_RECORDS, MAX_TOLD_ERRORS, check_steps, target_codec
+from headrace.log.steps import run_at_once
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import BatchHeader, read_header, renew_crc
@@ -19,6 +25,23 @@ from tests.support.log_samples import NOW_MS, make_batch, make_marker, make_prod
 
 CONFIG = LogConfig()
 HOUR_MS = 3600 * 1000
+
+
+ORDERS = TopicPartition("orders", 3)
+
+
+def check_records(
+    batch: bytearray, header: BatchHeader, config: LogConfig, now_ms: int
+) -> bytearray | Refused | None:
+    return run_at_once(check_steps(batch, header, config, now_ms, ORDERS))
+
+
+def form_of(
+    batch: bytearray, config: LogConfig, opened: Opened | None = None
+) -> tuple[BatchHeader, bytearray | memoryview] | Refused:
+    return acceptable_form(
+        batch, config, NOW_MS, from_client=True, topic_partition=ORDERS, opened=opened
+    )
 
 
 def code_of(found: object) -> ErrorCode:
@@ -102,7 +125,9 @@ def test_timestamps_too_far_ahead_are_refused_record_by_record() -> None:
     refused = check_records(batch, read_header(batch), CONFIG, NOW_MS)
     assert code_of(refused) == ErrorCode.INVALID_TIMESTAMP
     assert isinstance(refused, Refused)
-    assert [error.batch_index for error in refused.record_errors] == [1]
+    [error] = refused.record_errors
+    assert error.batch_index == 1
+    assert error.message.startswith(f"Timestamp {latest + 1} of message with offset 1 is out of")
     by_broker = LogConfig(log_append_time=True)
     assert check_records(batch, read_header(batch), by_broker, NOW_MS) is None
     fine = build_batch(records[:1])
@@ -135,10 +160,10 @@ def test_a_batch_is_packed_anew_and_stays_the_same_batch() -> None:
 def test_a_batch_that_grows_too_large_when_unpacked_is_refused() -> None:
     batch = make_batch(value=bytes(100_000), options=BatchOptions(codec=Codec.ZSTD))
     config = LogConfig(compression_type="uncompressed", max_message_bytes=50_000)
-    refused = check_records(batch, read_header(batch), config, NOW_MS)
+    refused = form_of(batch, config)
     assert code_of(refused) == ErrorCode.MESSAGE_TOO_LARGE
     config = LogConfig(compression_type="uncompressed", segment_bytes=50_000)
-    refused = check_records(batch, read_header(batch), config, NOW_MS)
+    refused = form_of(batch, config)
     assert code_of(refused) == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
@@ -150,7 +175,10 @@ def test_compacted_topics_need_keys() -> None:
     refused = check_records(batch, read_header(batch), config, NOW_MS)
     assert isinstance(refused, Refused)
     assert refused.error_code == ErrorCode.INVALID_RECORD
-    assert [error.batch_index for error in refused.record_errors] == [1]
+    [error] = refused.record_errors
+    text = "Compacted topic cannot accept message without key in topic partition orders-3"
+    assert error == (1, text)
+    assert refused.message.endswith(f"at most: [RecordError(batchIndex=1, message='{text}')]")
     keyed = build_batch([records[0]])
     assert check_records(keyed, read_header(keyed), config, NOW_MS) is None
 
@@ -174,3 +202,66 @@ def test_records_that_cannot_be_read_are_refused() -> None:
     renew_crc(batch)
     refused = check_records(batch, read_header(batch), LogConfig(cleanup_compact=True), NOW_MS)
     assert code_of(refused) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_only_compressed_records_must_have_their_offsets_in_order(codec: Codec) -> None:
+    """As in Kafka, which copies the offsets of uncompressed records as they are."""
+    records = [Record(offset, 0, b"k", b"") for offset in (0, 2, 1, 3)]
+    batch = build_batch(records, BatchOptions(codec=codec))
+    found = check_records(batch, read_header(batch), LogConfig(cleanup_compact=True), NOW_MS)
+    assert (found is None) == (codec == Codec.NONE)
+
+
+def many_records(
+    count: int, *, key: bytes | None = b"", codec: Codec = Codec.ZSTD, size: int = 0
+) -> bytearray:
+    records = [Record(n, NOW_MS, key, bytes(size)) for n in range(count)]
+    return build_batch(records, BatchOptions(codec=codec))
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [many_records(AT_ONCE_RECORDS + 1, codec=Codec.NONE), many_records(2, size=2_000_000)],
+    ids=["many records", "many bytes"],
+)
+def test_a_batch_that_takes_long_to_open_is_left_to_the_caller(batch: bytearray) -> None:
+    config = LogConfig(cleanup_compact=True, max_message_bytes=10_000_000)
+    assert form_of(batch, config) is OPEN_FIRST
+    header = read_header(batch)
+    found = run_at_once(check_steps(batch, header, config, NOW_MS, ORDERS))
+    assert form_of(batch, config, Opened(config, found)) == (header, batch)
+    other = LogConfig(cleanup_compact=True, max_message_bytes=10_000_001)
+    assert form_of(batch, other, Opened(config, found)) is OPEN_FIRST
+
+
+def test_opening_stops_often_enough() -> None:
+    batch = many_records(20 * AT_ONCE_RECORDS)
+    steps = check_steps(batch, read_header(batch), LogConfig(cleanup_compact=True), NOW_MS, ORDERS)
+    assert len(list(steps)) == 19
+
+
+def test_the_errors_of_very_many_records_are_not_all_told() -> None:
+    batch = many_records(3 * MAX_TOLD_ERRORS, key=None)
+    config = LogConfig(cleanup_compact=True)
+    refused = check_records(batch, read_header(batch), config, NOW_MS)
+    assert isinstance(refused, Refused)
+    assert len(refused.record_errors) == MAX_TOLD_ERRORS
+    assert f"due to {3 * MAX_TOLD_ERRORS} record errors" in refused.message
+
+
+@pytest.mark.parametrize(("count", "is_taken"), [(MAX_RECORDS, True), (MAX_RECORDS + 1, False)])
+def test_records_are_bounded_in_number(count: int, is_taken: bool) -> None:
+    batch = make_batch(options=BatchOptions(codec=Codec.ZSTD))
+    header = read_header(batch)._replace(record_count=count, last_offset_delta=count - 1)
+    assert (check_client_batch(header, CONFIG) is None) == is_taken
+    assert is_plain(batch, header, CONFIG, NOW_MS) == is_taken
+
+
+@pytest.mark.parametrize(("count", "is_taken"), [(14, True), (15, False)])
+def test_records_that_cannot_be_in_a_batch_are_not_believed(count: int, is_taken: bool) -> None:
+    batch = make_batch(value=bytes(89))
+    assert read_header(batch).size == 61 + 14 * 7 + 2
+    header = read_header(batch)._replace(record_count=count, last_offset_delta=count - 1)
+    assert (check_client_batch(header, CONFIG) is None) == is_taken
+    assert is_plain(batch, header, CONFIG, NOW_MS) == is_taken

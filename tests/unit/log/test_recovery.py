@@ -13,6 +13,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import open_log
 from headrace.log.recovery_notes import RECOVERY_NOTES_FILE
 from headrace.log.segment import offset_name
+from headrace.log.steps import run_at_once
 from headrace.log.time_lookup import first_at_or_after
 from headrace.records.batch_view import read_header, stamp
 from headrace.records.control_batch import ControlType
@@ -117,7 +118,7 @@ def test_missing_or_torn_indexes_are_rebuilt(disk: MemoryDisk, suffix: str, clea
     again = open_sample(disk, CONFIG, clean=clean, recovery_point=17)
     assert state(again) == before
     for number in range(6):
-        found = first_at_or_after(again, NOW_MS + number)
+        found = run_at_once(first_at_or_after(again, NOW_MS + number))
         assert found is not None
         assert found.offset == 2 * number
 

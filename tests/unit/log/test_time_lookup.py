@@ -2,6 +2,7 @@ import pytest
 
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.steps import run_at_once
 from headrace.log.time_lookup import FoundTimestamp, first_at_or_after, with_max_timestamp
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record
@@ -26,7 +27,7 @@ def log(request: pytest.FixtureRequest) -> PartitionLog:
 
 
 def lookup(log: PartitionLog, time: int) -> tuple[int, int, int] | None:
-    found = first_at_or_after(log, NOW_MS + time)
+    found = run_at_once(first_at_or_after(log, NOW_MS + time))
     return None if found is None else (found.timestamp - NOW_MS, found.offset, found.leader_epoch)
 
 
@@ -54,14 +55,14 @@ def test_deleted_records_are_not_found(log: PartitionLog) -> None:
     assert lookup(log, 0) == (140, 5, 1)
     assert lookup(log, 141) == (150, 6, 2)
     assert lookup(log, 191) is None
-    assert with_max_timestamp(log) == FoundTimestamp(NOW_MS + 190, 8, 2)
+    assert run_at_once(with_max_timestamp(log)) == FoundTimestamp(NOW_MS + 190, 8, 2)
 
 
 @pytest.mark.parametrize("start", range(9))
 def test_the_largest_timestamp_of_what_is_left(log: PartitionLog, start: int) -> None:
     log.advance_log_start(start)
     left = [time for times in TIMES for time in times][start:]
-    found = with_max_timestamp(log)
+    found = run_at_once(with_max_timestamp(log))
     assert found is not None
     assert found.timestamp == NOW_MS + max(left)
     assert found.offset == start + left.index(max(left))
@@ -69,10 +70,10 @@ def test_the_largest_timestamp_of_what_is_left(log: PartitionLog, start: int) ->
 
 def test_a_log_without_times() -> None:
     log = open_sample(MemoryDisk())
-    assert with_max_timestamp(log) is None
-    assert first_at_or_after(log, 0) is None
+    assert run_at_once(with_max_timestamp(log)) is None
+    assert run_at_once(first_at_or_after(log, 0)) is None
     append(log, make_batch(timestamp=-1))
-    assert with_max_timestamp(log) is None
-    assert first_at_or_after(log, 0) is None
+    assert run_at_once(with_max_timestamp(log)) is None
+    assert run_at_once(first_at_or_after(log, 0)) is None
     log.advance_log_start(1)
-    assert with_max_timestamp(log) is None
+    assert run_at_once(with_max_timestamp(log)) is None

@@ -10,12 +10,14 @@ from headrace.wire.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from headrace.wire.messages.fetch import FetchRequest
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from headrace.wire.primitives import unsigned_varint
 
 
 def test_a_compact_string_may_be_as_long_as_a_plain_one_could_be() -> None:
@@ -49,3 +51,21 @@ def test_an_answer_may_be_as_large_as_a_cluster_is() -> None:
     groups = [DescribedGroup(group_id="")] * (MAX_ELEMENTS + 1)
     answer = encode(DescribeGroupsResponse(groups=groups), 5)
     assert len(decode(DescribeGroupsResponse, 5, answer).groups) == MAX_ELEMENTS + 1
+
+
+def test_tagged_fields_count_like_elements() -> None:
+    request = encode(DescribeGroupsRequest(groups=[""]), 5)
+    assert request[-1] == 0
+    section = unsigned_varint(MAX_ELEMENTS) + b"\x63\x00" * MAX_ELEMENTS
+    with pytest.raises(MalformedMessage, match="too many tagged fields"):
+        decode(DescribeGroupsRequest, 5, request[:-1] + section)
+    few = unsigned_varint(1000) + b"\x63\x00" * 1000
+    assert decode(DescribeGroupsRequest, 5, request[:-1] + few).groups == [""]
+
+
+def test_known_tagged_fields_that_are_repeated_count_too() -> None:
+    request = encode(FetchRequest(), 12)
+    cluster_id = b"\x00\x01\x00"  # tag 0, one byte: null
+    section = unsigned_varint(MAX_ELEMENTS + 1) + cluster_id * (MAX_ELEMENTS + 1)
+    with pytest.raises(MalformedMessage, match="too many tagged fields"):
+        decode(FetchRequest, 12, request[:-1] + section)

@@ -5,6 +5,7 @@ import pytest
 from headrace.errors import MalformedMessage
 from headrace.wire.api_keys import ApiKey
 from headrace.wire.headers import (
+    MAX_HEADER_TAGS,
     RequestHeader,
     decode_correlation_id,
     decode_request_header,
@@ -84,3 +85,10 @@ def test_a_cut_response_header_is_malformed() -> None:
         decode_correlation_id(b"\0\0\0")
     with pytest.raises(MalformedMessage):
         response_body_offset(b"\0\0\0\7", ApiKey.METADATA, 9)
+
+
+def test_a_header_has_a_bounded_number_of_tagged_fields() -> None:
+    most = V2[:-1] + tag_section([(99, b"")] * MAX_HEADER_TAGS)
+    assert decode_request_header(most).size == len(most)
+    with pytest.raises(MalformedMessage, match="1001 tagged fields"):
+        decode_request_header(V2[:-1] + tag_section([(99, b"")] * (MAX_HEADER_TAGS + 1)))

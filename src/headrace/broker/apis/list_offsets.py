@@ -7,17 +7,20 @@ UNSUPPORTED_VERSION for a special timestamp that the version does not have, OFFS
 LEADER_NOT_AVAILABLE) from a new leader that does not know yet how far its predecessors had come: an end must not go back;
 KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
 Without tiered storage the whole log is local, nothing is tiered and nothing waits to be. A partition that is asked for twice
-gets INVALID_REQUEST, once.
+gets INVALID_REQUEST, once. A batch that has to be opened to find a time and is not what it claims: CORRUPT_MESSAGE.
 """
 
-from collections.abc import Iterable
-from typing import Final
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
 
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.long_work import LongWork
 from headrace.broker.partition_lookup import find_leader
 from headrace.broker.request import RequestContext
 from headrace.errors import CorruptBatch, DiskFailed, LogClosed
 from headrace.log.append_result import Refused
+from headrace.log.steps import Steps, run_at_once
 from headrace.log.time_lookup import FoundTimestamp, first_at_or_after, with_max_timestamp
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
@@ -29,6 +32,8 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+
+_logger = logging.getLogger(__name__)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -54,11 +59,63 @@ def handle(
     *,
     partitions: PartitionTable,
     cluster: ClusterView,
-) -> ListOffsetsResponse:
-    read_committed = request.isolation_level == _READ_COMMITTED
+    long_work: LongWork,
+) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
+    steps = _ListOffsets(request, context.version, partitions, cluster).steps()
+    is_by_time = any(
+        ask.timestamp >= 0 or ask.timestamp == MAX_TIMESTAMP
+        for topic in request.topics
+        for ask in topic.partitions
+    )
+    return long_work.run(steps) if is_by_time else run_at_once(steps)
 
-    def answer(topic: str, ask: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        found = look_up(topic, ask)
+
+class _ListOffsets:
+    """One request."""
+
+    __slots__ = ("_cluster", "_partitions", "_request", "_version")
+
+    def __init__(
+        self,
+        request: ListOffsetsRequest,
+        version: int,
+        partitions: PartitionTable,
+        cluster: ClusterView,
+    ) -> None:
+        self._request = request
+        self._version = version
+        self._partitions = partitions
+        self._cluster = cluster
+
+    def steps(self) -> Steps[ListOffsetsResponse]:
+        """The answer, partition by partition."""
+        topics = []
+        for topic in self._request.topics:
+            answers = []
+            for index, asks in _by_partition(topic.partitions).items():
+                if len(asks) == 1:
+                    answers.append((yield from self._answer(topic.name, asks[0])))
+                    yield None
+                else:
+                    code = ErrorCode.INVALID_REQUEST
+                    answers.append(
+                        ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+                    )
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        return ListOffsetsResponse(topics=topics)
+
+    def _answer(self, topic: str, ask: ListOffsetsPartition) -> Steps[ListOffsetsPartitionResponse]:
+        try:
+            found = yield from self._look_up(topic, ask)
+        except CorruptBatch as error:
+            _logger.warning(
+                "%s-%d: a batch cannot be read to find the time %d: %s",
+                topic,
+                ask.partition_index,
+                ask.timestamp,
+                error,
+            )
+            found = Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
         if isinstance(found, Refused):
             return ListOffsetsPartitionResponse(
                 partition_index=ask.partition_index, error_code=found.error_code
@@ -70,22 +127,21 @@ def handle(
             leader_epoch=found.leader_epoch,
         )
 
-    def look_up(topic: str, ask: ListOffsetsPartition) -> FoundTimestamp | Refused:
-        if context.version < _FIRST_VERSION_OF.get(ask.timestamp, 0) or ask.timestamp < -6:
+    def _look_up(self, topic: str, ask: ListOffsetsPartition) -> Steps[FoundTimestamp | Refused]:
+        if self._version < _FIRST_VERSION_OF.get(ask.timestamp, 0) or ask.timestamp < -6:
             return Refused(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {ask.timestamp}")
         partition = find_leader(
-            partitions,
-            cluster,
+            self._partitions,
+            self._cluster,
             topic,
             ask.partition_index,
             current_leader_epoch=ask.current_leader_epoch,
         )
         if isinstance(partition, Refused):
             return partition
+        read_committed = self._request.isolation_level == _READ_COMMITTED
         try:
-            found = _offset_at(partition, ask.timestamp, read_committed=read_committed)
-        except CorruptBatch as error:
-            return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
+            found = yield from _offset_at(partition, ask.timestamp, read_committed=read_committed)
         except (DiskFailed, LogClosed) as error:
             return partition.refuse_for_disk(error)
         is_at_end = found is _NOTHING and ask.timestamp not in _NEVER_FOUND
@@ -94,26 +150,9 @@ def handle(
             return found
         if ask.timestamp != LATEST and not is_at_end:
             return found
-        has_code = context.version >= _FIRST_WITH_NOT_AVAILABLE
+        has_code = self._version >= _FIRST_WITH_NOT_AVAILABLE
         code = ErrorCode.OFFSET_NOT_AVAILABLE if has_code else ErrorCode.LEADER_NOT_AVAILABLE
         return Refused(code, "the new leader does not know yet how much is committed")
-
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    answer(topic.name, asks[0])
-                    if len(asks) == 1
-                    else ListOffsetsPartitionResponse(
-                        partition_index=index, error_code=ErrorCode.INVALID_REQUEST
-                    )
-                    for index, asks in _by_partition(topic.partitions).items()
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
 
 
 def _by_partition(
@@ -125,7 +164,9 @@ def _by_partition(
     return grouped
 
 
-def _offset_at(partition: Partition, timestamp: int, *, read_committed: bool) -> FoundTimestamp:
+def _offset_at(
+    partition: Partition, timestamp: int, *, read_committed: bool
+) -> Steps[FoundTimestamp]:
     log = partition.log
     end_offset = partition.last_stable_offset if read_committed else partition.high_watermark
     match timestamp:
@@ -137,7 +178,7 @@ def _offset_at(partition: Partition, timestamp: int, *, read_committed: bool) ->
         case -5 | -6:
             return _NOTHING
         case -3:
-            found = with_max_timestamp(log)
+            found = yield from with_max_timestamp(log)
         case _:
-            found = first_at_or_after(log, timestamp)
+            found = yield from first_at_or_after(log, timestamp)
     return _NOTHING if found is None or found.offset >= end_offset else found

@@ -10,18 +10,23 @@ Left out: transactions.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.long_work import LongWork
 from headrace.broker.partition_lookup import missing
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.errors import MalformedMessage
 from headrace.ids import INTERNAL_TOPICS
-from headrace.log.append_result import Refused
+from headrace.log.append_check import OPEN_FIRST, Opened
+from headrace.log.append_result import Appended, Refused
+from headrace.log.record_check import check_steps
+from headrace.log.steps import Steps
 from headrace.records.batch_view import (
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -62,6 +67,7 @@ _WITHOUT_LOG_START: Final = frozenset(
     )
 )
 
+Answered: TypeAlias = "list[Piece] | asyncio.Future[list[Piece]] | None"
 Records = bytes | memoryview | None
 """A view of the request's frame; the other types are for messages made by hand."""
 
@@ -74,7 +80,8 @@ def handle(
     cluster: ClusterView,
     traffic: Traffic,
     clock: Clock,
-) -> "list[Piece] | asyncio.Future[list[Piece]] | None":
+    long_work: LongWork,
+) -> "Answered | Coroutine[Any, Any, list[Piece] | None]":
     call = _Produce(request, context, partitions, cluster, traffic, clock())
     topics: list[ProduceTopicResult] = []
     for topic in request.topic_data:
@@ -84,13 +91,62 @@ def handle(
         call.turn_to(name)
         results = [call.append(ask.index, ask.records) for ask in topic.partition_data]
         topics.append(ProduceTopicResult(topic.name, topic.topic_id, results))
+    if call.unopened:
+        return _when_opened(call, request, context.version, topics, long_work, clock)
+    return _answer(call, request, context.version, topics)
+
+
+async def _when_opened(
+    call: "_Produce",
+    request: ProduceRequest,
+    version: int,
+    topics: list[ProduceTopicResult],
+    long_work: LongWork,
+    clock: Clock,
+) -> list[Piece] | None:
+    """Append what takes long to open, and answer. The connection's next request waits meanwhile: order is kept."""
+    for unopened in call.unopened:
+        log, now_ms = unopened.partition.log, clock()
+        opened = Opened(log.config, await long_work.run(unopened.steps(now_ms)))
+        while opened.config is not log.config:
+            opened = Opened(log.config, await long_work.run(unopened.steps(now_ms)))
+        outcome = call.append_opened(unopened, opened, now_ms)
+        topics = [
+            topic._replace(
+                partitions=[
+                    outcome if each is unopened.result else each for each in topic.partitions
+                ]
+            )
+            for topic in topics
+        ]
+    answered = _answer(call, request, version, topics)
+    return await answered if isinstance(answered, asyncio.Future) else answered
+
+
+def _answer(
+    call: "_Produce", request: ProduceRequest, version: int, topics: list[ProduceTopicResult]
+) -> Answered:
     if request.acks == 0:
         if call.has_failed:
             raise MalformedMessage("acks=0 and an error: closing is the only way to tell")
         return None
     if call.waiting:
-        return when_committed(call.waiting, request.timeout_ms, context.version, topics)
-    return [encode_produce_response(context.version, topics)]
+        return when_committed(call.waiting, request.timeout_ms, version, topics)
+    return [encode_produce_response(version, topics)]
+
+
+class _Unopened(NamedTuple):
+    """A batch that the log wants opened first, and its place in the answer."""
+
+    topic: str
+    partition: Partition
+    records: memoryview
+    header: BatchHeader
+    result: ProducePartitionResult
+
+    def steps(self, now_ms: int) -> Steps[bytearray | Refused | None]:
+        log = self.partition.log
+        return check_steps(self.records, self.header, log.config, now_ms, log.topic_partition)
 
 
 class _Produce:
@@ -109,6 +165,7 @@ class _Produce:
         "_transactional_id",
         "_version",
         "has_failed",
+        "unopened",
         "waiting",
     )
 
@@ -130,6 +187,7 @@ class _Produce:
         self._traffic = traffic
         self._now_ms = now_ms
         self.has_failed = False
+        self.unopened: list[_Unopened] = []
         self.waiting: list[tuple[Partition, int, ProducePartitionResult]] = []
 
     def turn_to(self, topic: str) -> None:
@@ -153,6 +211,27 @@ class _Produce:
             return self._fail(index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text))
         assert isinstance(records, memoryview)
         appended = partition.append(records, acks=self._acks, now_ms=self._now_ms, header=header)
+        if appended is OPEN_FIRST and header is not None:
+            result = ProducePartitionResult(index, 0)
+            self.unopened.append(_Unopened(self._topic, partition, records, header, result))
+            return result
+        return self._appended(index, partition, records, appended)
+
+    def append_opened(
+        self, unopened: _Unopened, opened: Opened, now_ms: int
+    ) -> ProducePartitionResult:
+        """Give a partition a batch that has been opened."""
+        topic, partition, records, header, result = unopened
+        self.turn_to(topic)
+        appended = partition.append(
+            records, acks=self._acks, now_ms=now_ms, header=header, opened=opened
+        )
+        return self._appended(result.index, partition, records, appended)
+
+    def _appended(
+        self, index: int, partition: Partition, records: memoryview, appended: Appended | Refused
+    ) -> ProducePartitionResult:
+        counters = self._counters
         if isinstance(appended, Refused):
             failure = self._fail(index, appended)
             if appended.error_code not in _WITHOUT_LOG_START:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
-from headrace.broker.settings import cross_checks, definitions
+from headrace.broker.settings import cross_checks, definitions, unsupported
 from headrace.broker.settings.definitions.value_type import Value
 from headrace.broker.settings.listener import (
     PROTOCOLS,
@@ -121,6 +121,9 @@ class BrokerSettings:
         for refusal in cross_checks.refusals(values):
             raise SettingError(refusal)
         listeners = _listeners(values, layers)
+        refusals = unsupported.refusals(layers, listeners)
+        if refusals:
+            raise SettingError("\n".join(refusals))
         connection_timeout_ms = values["zookeeper.connection.timeout.ms"]
         derived: dict[str, object] = {
             "layers": layers,
@@ -146,7 +149,7 @@ class BrokerSettings:
     def from_properties(
         cls, properties: Mapping[str, str], *, default_log_dir: str = "headrace-data"
     ) -> Self:
-        """Settings at the start. Raises `SettingError` with one line per malformed value."""
+        """Settings at the start. Raises `SettingError`: one line per malformed value, or per setting without support."""
         static = with_both_ids(properties)
         return cls(ConfigLayers(static=static, default_log_dir=default_log_dir))
 
@@ -174,7 +177,7 @@ class BrokerSettings:
 
 
 def _warnings(static: Mapping[str, str]) -> list[str]:
-    known = (*definitions.BROKER, *definitions.FORMER)
+    known = (*definitions.BROKER, *definitions.UNLISTED)
     return [
         unknown_name(name, known)
         for name in static

@@ -141,7 +141,7 @@ def base_name(name: str) -> str:
 def broker_setting(name: str) -> Setting | None:
     """The row for a broker setting, current or former, with or without a listener's prefix."""
     base = base_name(name)
-    return definitions.BROKER.get(base) or definitions.FORMER.get(base)
+    return definitions.BROKER.get(base) or definitions.UNLISTED.get(base)
 
 
 def synonyms_of(name: str) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def texts_in_force(layers: ConfigLayers) -> dict[str, str]:
 
 def broker_values(layers: ConfigLayers) -> dict[str, Value]:
     """Every broker setting with its value in force; raises with one line per malformed value."""
-    values = {name: setting.default for name, setting in definitions.FORMER.items()}
+    values = {name: setting.default for name, setting in definitions.UNLISTED.items()}
     for setting in definitions.BROKER.values():
         values[setting.name] = layers.default_of(setting)
     refusals = []

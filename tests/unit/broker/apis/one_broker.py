@@ -18,6 +18,7 @@ from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.connection import Connection, Dispatch
 from headrace.broker.live_settings import LiveSettings
+from headrace.broker.long_work import LongWork
 from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metadata_answers import MetadataAnswers
@@ -133,6 +134,9 @@ class OneBroker:
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.metadata_answers = MetadataAnswers()
+        self.long_work = LongWork()
+        self.traffic = Traffic()
+        self.clock = lambda: NOW_MS
         self.broker_epoch = -1
         self.producer_ids = ProducerIds(
             lambda: self.controller.ask(
@@ -146,7 +150,7 @@ class OneBroker:
             groups=self.groups,
             followers=NobodyToFollow(),
             live_settings=self.live_settings,
-            traffic=Traffic(),
+            traffic=self.traffic,
             clock=lambda: NOW_MS,
             broker_epoch=lambda: self.broker_epoch,
             on_topics_deleted=lambda topics, paths: None,

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from headrace.broker.apis import produce
 from headrace.broker.cluster_view import ClusterView
+from headrace.broker.long_work import LongWork
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import Traffic
 from headrace.errors import DiskFailed
@@ -86,11 +87,13 @@ def send(partition: Partition, *, timeout_ms: int = 60_000) -> "asyncio.Future[P
         cluster=ClusterView(1, CLUSTER_ID, tells_dialled_address=False),
         traffic=Traffic(),
         clock=lambda: NOW_MS,
+        long_work=LongWork(),
     )
 
     async def decoded() -> ProduceResponse:
         assert answer is not None
         pieces = answer if isinstance(answer, list) else await answer
+        assert pieces is not None
         return decode(ProduceResponse, VERSION, bytearray(b"".join(pieces)))
 
     return asyncio.ensure_future(decoded())

@@ -7,7 +7,8 @@ import pytest
 import headrace
 from headrace.broker.settings import definitions
 from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.settings.definitions.value_type import ValueType
+from headrace.broker.settings.definitions.setting import Effect, Setting
+from headrace.broker.settings.definitions.value_type import ValueType, shown
 from headrace.broker.settings.listener import Listener
 from headrace.broker.settings.resolution import TOPIC_SYNONYMS
 from headrace.broker.settings.topic_config import TopicConfig
@@ -89,13 +90,13 @@ def test_a_kraft_file_works_without_its_controller_listener() -> None:
 def test_listeners_have_names_and_protocols() -> None:
     settings = from_properties(
         listeners="inside://[::1]:9092,OUTSIDE://0.0.0.0:9093",
-        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:SASL_SSL",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
         inter_broker_listener_name="INSIDE",
     )
     inside, outside = settings.listeners
     assert inside == Listener("INSIDE", "::1", 9092, "PLAINTEXT")
     assert str(inside) == "INSIDE://[::1]:9092"
-    assert outside.protocol == "SASL_SSL"
+    assert outside.protocol == "PLAINTEXT"
     assert settings.inter_broker_listener == inside
 
 
@@ -136,13 +137,97 @@ def test_unknown_names_are_warnings() -> None:
         {
             "log.retention.hour": "5",
             "rsm.config.bucket": "b",
-            "listener.name.plaintext.max.connections": "5",
-            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "x",
+            "listener.name.plaintext.num.network.threads": "5",
         }
     )
     assert settings.warnings == (
         "log.retention.hour: unknown setting; nearest known name: log.retention.hours",
     )
+
+
+SECURED = {
+    "listeners": "PLAINTEXT://:9092,SSL://:9093,SASL_SSL://:9094,CONTROLLER://:9095",
+    "security.inter.broker.protocol": "SSL",
+    "ssl.keystore.location": "/etc/kafka/broker.jks",
+    "ssl.keystore.password": "secret",
+    "ssl.client.auth": "required",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "ScramLoginModule required;",
+    "listener.name.ssl.ssl.truststore.location": "/etc/kafka/trust.jks",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+}
+
+
+def test_security_that_cannot_be_honoured_stops_the_start_and_is_named() -> None:
+    with pytest.raises(SettingError) as raised:
+        BrokerSettings.from_properties(SECURED)
+    lines = str(raised.value).splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["listeners", *SECURED]
+    assert "listeners: SSL://:9093: the security protocol SSL" in lines[0]
+    assert "listeners: SASL_SSL://:9094: the security protocol SASL_SSL" in lines[1]
+    assert "secret" not in str(raised.value)
+
+
+def a_text_other_than_the_default(setting: Setting) -> str:
+    match setting.type:
+        case ValueType.BOOLEAN:
+            return str(not setting.default)
+        case ValueType.INT | ValueType.LONG | ValueType.SHORT:
+            return str(7 if setting.default is None else int(str(setting.default)) - 1)
+        case ValueType.DOUBLE:
+            return "0.6"
+        case _:
+            choices = getattr(setting.check, "words", ()) or ("something",)
+            return str(next(word for word in choices if word != setting.default))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        row
+        for table in (definitions.BROKER, definitions.UNLISTED)
+        for row in table.values()
+        if row.effect is Effect.REFUSED
+    ],
+    ids=lambda setting: setting.name,
+)
+def test_a_refused_setting_is_refused_by_name(setting: Setting) -> None:
+    with pytest.raises(SettingError, match=f"^{re.escape(setting.name)}: not supported"):
+        BrokerSettings.from_properties({setting.name: a_text_other_than_the_default(setting)})
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"ssl.keystore.locaton": "/etc/kafka/broker.jks"},
+        {"listener.name.plaintext.ssl.keystore.locaton": "/etc/kafka/broker.jks"},
+        {"authorizer.server.properties": "x"},
+        {"zookeeper.ssl.protocol": "TLSv1.3"},
+        {"listener.name.plaintext.max.connections": "5"},
+    ],
+)
+def test_what_would_be_lost_in_silence_is_refused(properties: dict[str, str]) -> None:
+    with pytest.raises(SettingError, match=next(iter(properties))):
+        BrokerSettings.from_properties(properties)
+
+
+def test_the_defaults_of_security_are_no_reason_to_refuse() -> None:
+    defaults = {
+        row.name: shown(row.default)
+        for table in (definitions.BROKER, definitions.UNLISTED)
+        for row in table.values()
+        if row.effect is Effect.REFUSED and row.default is not None
+    }
+    assert BrokerSettings.from_properties(defaults).warnings == ()
+
+
+def test_security_cannot_be_set_while_running_either() -> None:
+    settings = BrokerSettings.from_properties({})
+    with pytest.raises(SettingError, match=r"listener.name.plaintext.ssl.keystore.location: not"):
+        settings.with_dynamic(
+            default={}, broker={"listener.name.plaintext.ssl.keystore.location": "/x"}
+        )
 
 
 def test_http_listeners() -> None:
@@ -197,7 +282,7 @@ def test_attributes_have_the_types_of_their_settings() -> None:
     for hints in (get_type_hints(BrokerSettings), get_type_hints(TopicConfig)):
         for attribute, hint in hints.items():
             name = attribute.replace("_", ".")
-            setting = {**definitions.FORMER, **definitions.BROKER, **definitions.TOPIC}.get(name)
+            setting = {**definitions.UNLISTED, **definitions.BROKER, **definitions.TOPIC}.get(name)
             if setting is not None and name not in derived:
                 assert hint in kinds[setting.type], name
                 assert (hint == str | None) == (setting.default is None), name
@@ -208,13 +293,15 @@ def test_attributes_have_the_types_of_their_settings() -> None:
 def test_honoured_is_what_is_read() -> None:
     attributes = {name.replace("_", ".") for name in get_type_hints(BrokerSettings)}
     of_topics = {name.replace("_", ".") for name in get_type_hints(TopicConfig)}
-    honoured_by_topics = {name for name, row in definitions.TOPIC.items() if row.effect}
+    honoured_by_topics = {
+        name for name, row in definitions.TOPIC.items() if row.effect is Effect.ACTS
+    }
     assert honoured_by_topics == of_topics - {"preallocate"} | {"internal.segment.bytes"}
     through_topics = {
         synonym for name in honoured_by_topics for synonym in TOPIC_SYNONYMS.get(name, ())
     }
-    known = {**definitions.FORMER, **definitions.BROKER}
-    honoured = {name for name, row in known.items() if row.effect}
+    known = {**definitions.UNLISTED, **definitions.BROKER}
+    honoured = {name for name, row in known.items() if row.effect is Effect.ACTS}
     assert honoured == (attributes & known.keys()) | through_topics | READ_IN_ANOTHER_SHAPE
 
 

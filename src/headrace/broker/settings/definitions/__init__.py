@@ -1,7 +1,7 @@
 """Every setting that Headrace knows, as tables: one row a setting, one module a concern.
 
-`BROKER` are the broker's settings in force; `FORMER` are names that Kafka 4.3 dropped and files
-still carry; `TOPIC`, `GROUP` and `CLIENT_METRICS` belong to single topics, groups, subscriptions.
+`BROKER` are the broker's settings in force; `UNLISTED` are those that DescribeConfigs lists only where they are
+set: names that Kafka 4.3 dropped and files still carry, and the authorizer's; `TOPIC`, `GROUP` and `CLIENT_METRICS` belong to single topics, groups, subscriptions.
 Nothing here reads a value: that is done one level up.
 """
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from headrace.broker.settings.definitions import (
+    authorizer,
     client_metrics,
     cluster,
     former,
@@ -48,7 +49,7 @@ def _by_name(*tables: tuple[Setting, ...]) -> MappingProxyType[str, Setting]:
     return MappingProxyType({setting.name: setting for table in tables for setting in table})
 
 
-FORMER: Final = _by_name(former.SETTINGS)
+UNLISTED: Final = _by_name(former.SETTINGS, authorizer.SETTINGS)
 BROKER: Final = _by_name(*(table for _, table in CONCERNS))
 TOPIC: Final = _by_name(topic.CONFIGS)
 GROUP: Final = _by_name(group.CONFIGS)

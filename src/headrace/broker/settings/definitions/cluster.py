@@ -1,7 +1,7 @@
 """Who this broker is and which cluster it belongs to: ids, roles, topic creation, shutdown, KRaft's quorum."""
 
 from headrace.broker.settings.definitions.checks import Entries, at_least
-from headrace.broker.settings.definitions.setting import CLUSTER_WIDE, accepted, honoured
+from headrace.broker.settings.definitions.setting import CLUSTER_WIDE, accepted, honoured, refused
 from headrace.broker.settings.definitions.value_type import (
     BOOLEAN,
     CLASS,
@@ -36,11 +36,11 @@ SETTINGS = (
              "How often the controller looks whether leaders should move back to preferred replicas.", at_least(1)),
     accepted("unclean.leader.election.interval.ms", LONG, 300000,
              "How often the controller looks for partitions that need an unclean election.", at_least(1), hidden=True),
-    accepted("alter.config.policy.class.name", CLASS, None,
-             "Java class that may veto config changes."),
-    accepted("create.topic.policy.class.name", CLASS, None, "Java class that may veto new topics."),
-    accepted("config.providers", LIST, (),
-             "Names of Java plug-ins that supply values for placeholders in this file.", Entries(empty=True), CLUSTER_WIDE),
+    refused("alter.config.policy.class.name", CLASS, None,
+            "Java class that may veto config changes."),
+    refused("create.topic.policy.class.name", CLASS, None, "Java class that may veto new topics."),
+    refused("config.providers", LIST, (),
+            "Names of Java plug-ins that supply values for placeholders in this file.", Entries(empty=True), CLUSTER_WIDE),
     accepted("server.max.startup.time.ms", LONG, LONG_MAX,
              "How long a KRaft process may take to start.", at_least(0), hidden=True),
     accepted("unstable.api.versions.enable", BOOLEAN, False,

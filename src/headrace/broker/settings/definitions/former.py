@@ -4,7 +4,7 @@ Kafka 4.3 no longer knows them. They are listed by DescribeConfigs only where th
 """
 
 from headrace.broker.settings.definitions.checks import at_least
-from headrace.broker.settings.definitions.setting import accepted, honoured
+from headrace.broker.settings.definitions.setting import accepted, honoured, refused
 from headrace.broker.settings.definitions.value_type import (
     BOOLEAN,
     INT,
@@ -23,13 +23,15 @@ SETTINGS = (
              "ZooKeeper drops a broker that is silent for this long.", at_least(1)),
     honoured("zookeeper.connection.timeout.ms", INT, None,
              "How long the broker tries to reach ZooKeeper when it starts; unset means zookeeper.session.timeout.ms."),
-    accepted("zookeeper.set.acl", BOOLEAN, False, "Protect what is written to ZooKeeper with ACLs."),
+    refused("zookeeper.set.acl", BOOLEAN, False, "Protect what is written to ZooKeeper with ACLs."),
     accepted("zookeeper.max.in.flight.requests", INT, 10, "Requests to ZooKeeper at one time.", at_least(1)),
     accepted("zookeeper.sync.time.ms", INT, 2000, "How far a ZooKeeper follower may lie behind."),
-    accepted("zookeeper.metadata.migration.enable", BOOLEAN, False, "Move a cluster from ZooKeeper to KRaft."),
-    accepted("zookeeper.ssl.client.enable", BOOLEAN, False, "Talk TLS to ZooKeeper."),
-    accepted("zookeeper.ssl.keystore.password", PASSWORD, None, "Password of the key store for ZooKeeper."),
-    accepted("zookeeper.ssl.truststore.password", PASSWORD, None, "Password of the trust store for ZooKeeper."),
+    refused("zookeeper.metadata.migration.enable", BOOLEAN, False, "Move a cluster from ZooKeeper to KRaft."),
+    refused("zookeeper.ssl.client.enable", BOOLEAN, False, "Talk TLS to ZooKeeper."),
+    refused("zookeeper.ssl.keystore.location", STRING, None, "Key store for ZooKeeper."),
+    refused("zookeeper.ssl.truststore.location", STRING, None, "Trust store for ZooKeeper."),
+    refused("zookeeper.ssl.keystore.password", PASSWORD, None, "Password of the key store for ZooKeeper."),
+    refused("zookeeper.ssl.truststore.password", PASSWORD, None, "Password of the trust store for ZooKeeper."),
     honoured("port", INT, 9092, "Port to listen on when listeners is not set.", at_least(0)),
     honoured("host.name", STRING, None, "Address to listen on when listeners is not set."),
     honoured("advertised.host.name", STRING, None,
@@ -46,10 +48,10 @@ SETTINGS = (
     accepted("inter.broker.protocol.version", STRING, None, "Release that the brokers of a cluster speak."),
     accepted("log.message.format.version", STRING, None, "Oldest release whose record format is written."),
     accepted("log.message.downconversion.enable", BOOLEAN, True, "Rewrite records for very old consumers."),
-    accepted("log.message.timestamp.difference.max.ms", LONG, LONG_MAX,
-             "How far a timestamp may differ from the broker's clock, in one number for both directions.", at_least(0)),
+    refused("log.message.timestamp.difference.max.ms", LONG, LONG_MAX,
+            "How far a timestamp may differ from the broker's clock, in one number for both directions.", at_least(0)),
     accepted("auto.include.jmx.reporter", BOOLEAN, True, "Report metrics over JMX."),
-    accepted("delegation.token.master.key", PASSWORD, None, "Older name of delegation.token.secret.key."),
+    refused("delegation.token.master.key", PASSWORD, None, "Older name of delegation.token.secret.key."),
     accepted("password.encoder.secret", PASSWORD, None, "Secret for passwords that are kept in ZooKeeper."),
     accepted("password.encoder.old.secret", PASSWORD, None, "The secret before this one."),
     accepted("password.encoder.iterations", INT, 4096, "Rounds of the password encoder."),
@@ -60,8 +62,8 @@ SETTINGS = (
     accepted("group.coordinator.new.enable", BOOLEAN, False, "Use Kafka's newer group coordinator."),
     accepted("group.share.max.groups", INT, 10, "Most share groups.", at_least(1)),
     accepted("eligible.leader.replicas.enable", BOOLEAN, False, "Keep eligible leader replicas (KIP-966)."),
-    accepted("quota.producer.default", LONG, LONG_MAX, "Bytes per second for each producer.", at_least(1)),
-    accepted("quota.consumer.default", LONG, LONG_MAX, "Bytes per second for each consumer.", at_least(1)),
+    refused("quota.producer.default", LONG, LONG_MAX, "Bytes per second for each producer.", at_least(1)),
+    refused("quota.consumer.default", LONG, LONG_MAX, "Bytes per second for each consumer.", at_least(1)),
     accepted("replica.lag.max.messages", LONG, INT_MAX, "Records that an in-sync replica may lie behind."),
     accepted("num.consumer.fetchers", INT, 1, "Fetchers of the old consumer."),
 )

@@ -6,6 +6,7 @@ from headrace.broker.settings.definitions.setting import (
     PER_BROKER,
     accepted,
     honoured,
+    refused,
 )
 from headrace.broker.settings.definitions.value_type import (
     BOOLEAN,
@@ -23,8 +24,8 @@ SETTINGS = (
     honoured("log.dir", LIST, None, "The log directory, when log.dirs is not set.", Entries()),
     honoured("log.dirs", LIST, None,
              "Directories that hold partitions, separated by commas.", Entries()),
-    accepted("cordoned.log.dirs", LIST, (),
-             "Log directories that get no new partitions.", Entries(empty=True), PER_BROKER),
+    refused("cordoned.log.dirs", LIST, (),
+            "Log directories that get no new partitions.", Entries(empty=True), PER_BROKER),
     honoured("log.segment.bytes", INT, 1073741824,
              "Default of the topic config segment.bytes.", at_least(1048576), CLUSTER_WIDE),
     honoured("log.roll.ms", LONG, None,

@@ -1,7 +1,7 @@
 """Quotas and throttles."""
 
 from headrace.broker.settings.definitions.checks import at_least
-from headrace.broker.settings.definitions.setting import CLUSTER_WIDE, accepted, honoured
+from headrace.broker.settings.definitions.setting import CLUSTER_WIDE, accepted, honoured, refused
 from headrace.broker.settings.definitions.value_type import CLASS, INT, LONG, LONG_MAX
 
 # fmt: off
@@ -16,8 +16,8 @@ SETTINGS = (
              "Windows over which the throttle of moves between directories is measured.", at_least(1)),
     accepted("alter.log.dirs.replication.quota.window.size.seconds", INT, 1,
              "Length of such a window.", at_least(1)),
-    accepted("client.quota.callback.class", CLASS, None,
-             "Java class that decides on client quotas."),
+    refused("client.quota.callback.class", CLASS, None,
+            "Java class that decides on client quotas."),
     accepted("controller.quota.window.num", INT, 11,
              "Windows over which quotas on topic changes are measured.", at_least(1)),
     accepted("controller.quota.window.size.seconds", INT, 1,

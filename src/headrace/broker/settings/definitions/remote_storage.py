@@ -1,7 +1,7 @@
 """Tiered storage (KIP-405), which Headrace does not have: accepted so that files and tools pass."""
 
 from headrace.broker.settings.definitions.checks import Between, NonEmpty, at_least
-from headrace.broker.settings.definitions.setting import CLUSTER_WIDE, accepted
+from headrace.broker.settings.definitions.setting import CLUSTER_WIDE, accepted, refused
 from headrace.broker.settings.definitions.value_type import (
     BOOLEAN,
     DOUBLE,
@@ -67,6 +67,6 @@ SETTINGS = (
     accepted("remote.log.storage.manager.class.path", STRING, None, "Where that class is found."),
     accepted("remote.log.storage.manager.impl.prefix", STRING, "rsm.config.",
              "Prefix of the properties that are handed to that class.", NonEmpty()),
-    accepted("remote.log.storage.system.enable", BOOLEAN, False, "Switch tiered storage on."),
+    refused("remote.log.storage.system.enable", BOOLEAN, False, "Switch tiered storage on."),
 )
 # fmt: on

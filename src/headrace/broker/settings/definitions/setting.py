@@ -1,8 +1,9 @@
 """One row of the tables of settings.
 
-`honoured` and `accepted` are the two kinds of row: Headrace acts on the first, and takes the second
-without acting on it, so that files and tools written for Kafka pass. A test holds the difference
-to what `BrokerSettings` and `TopicConfig` read.
+There are three kinds of row. Headrace acts on `honoured` ones. It takes `accepted` ones without acting on
+them, so that files and tools written for Kafka pass: nothing is lost without them. `refused` ones stop the
+start when they are set to anything but the default, because a user who set them relies on what is not built
+(encryption, authorization, a veto). A test holds the first kind to what `BrokerSettings` and `TopicConfig` read.
 """
 
 from enum import Enum
@@ -25,6 +26,14 @@ PER_BROKER = Update.PER_BROKER
 CLUSTER_WIDE = Update.CLUSTER_WIDE
 
 
+class Effect(Enum):
+    """What a setting does in Headrace. The words are those of docs/settings.md."""
+
+    ACTS = "acts"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
 class Setting(NamedTuple):
     """What is known about one setting. A hidden one is taken but not listed by DescribeConfigs."""
 
@@ -34,7 +43,7 @@ class Setting(NamedTuple):
     doc: str
     check: Check | None = None
     update: Update = READ_ONLY
-    effect: bool = True
+    effect: Effect = Effect.ACTS
     hidden: bool = False
 
     @property
@@ -51,7 +60,7 @@ def honoured(
     update: Update = READ_ONLY,
     hidden: bool = False,  # noqa: FBT001, FBT002 (a row of a table)
 ) -> Setting:
-    return Setting(name, type_, default, doc, check, update, True, hidden)
+    return Setting(name, type_, default, doc, check, update, Effect.ACTS, hidden)
 
 
 def accepted(
@@ -63,4 +72,16 @@ def accepted(
     update: Update = READ_ONLY,
     hidden: bool = False,  # noqa: FBT001, FBT002 (a row of a table)
 ) -> Setting:
-    return Setting(name, type_, default, doc, check, update, False, hidden)
+    return Setting(name, type_, default, doc, check, update, Effect.IGNORED, hidden)
+
+
+def refused(
+    name: str,
+    type_: ValueType,
+    default: Value,
+    doc: str,
+    check: Check | None = None,
+    update: Update = READ_ONLY,
+    hidden: bool = False,  # noqa: FBT001, FBT002 (a row of a table)
+) -> Setting:
+    return Setting(name, type_, default, doc, check, update, Effect.REFUSED, hidden)

@@ -7,7 +7,7 @@ from headrace.broker.settings.definitions.checks import (
     ThrottledReplicas,
     at_least,
 )
-from headrace.broker.settings.definitions.setting import accepted, honoured
+from headrace.broker.settings.definitions.setting import accepted, honoured, refused
 from headrace.broker.settings.definitions.value_type import (
     BOOLEAN,
     DOUBLE,
@@ -72,7 +72,7 @@ CONFIGS = (
              "With tiered storage, stop copying to it and keep what is there."),
     accepted("remote.log.delete.on.disable", BOOLEAN, False,
              "With tiered storage, delete the remote part when it is switched off."),
-    accepted("remote.storage.enable", BOOLEAN, False, "Use tiered storage for this topic."),
+    refused("remote.storage.enable", BOOLEAN, False, "Use tiered storage for this topic."),
     honoured("retention.bytes", LONG, -1,
              "Size of a partition beyond which the delete policy drops old segments; -1 means no limit."),
     honoured("retention.ms", LONG, 604800000,
