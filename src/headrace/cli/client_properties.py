@@ -43,11 +43,8 @@ _LEFT_OUT = frozenset(
 )
 _RENAMED = {
     "delivery.timeout.ms": "message.timeout.ms",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
     "max.request.size": "message.max.bytes",
     "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
     "ssl.truststore.location": "ssl.ca.location",
 }
 _ASSIGNORS = {
@@ -56,6 +53,7 @@ _ASSIGNORS = {
     "CooperativeStickyAssignor": "cooperative-sticky",
     "StickyAssignor": "cooperative-sticky",
 }
+_LONGEST_REFRESH_MS = 3_600_000  # that librdkafka takes
 _JAAS = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -88,6 +86,29 @@ def _buffer_memory(value: str) -> Translated:
     return {"queue.buffering.max.kbytes": str(max(1, int(value) // 1024))}
 
 
+def _batch_size(value: str) -> Translated:
+    # 0 is Java's word for "each record in a batch of its own", which librdkafka does with 1.
+    return {"batch.size": "1" if value.strip() == "0" else value}
+
+
+def _receive_buffer(value: str) -> Translated:
+    return {"socket.receive.buffer.bytes": _system_default(value)}
+
+
+def _send_buffer(value: str) -> Translated:
+    return {"socket.send.buffer.bytes": _system_default(value)}
+
+
+def _system_default(value: str) -> str:
+    """What stands for the operating system's choice: -1 in Java, 0 in librdkafka."""
+    return "0" if value.strip() == "-1" else value
+
+
+def _metadata_max_age(value: str) -> Translated:
+    # Java knows no limit.
+    return {"topic.metadata.refresh.interval.ms": str(min(int(value), _LONGEST_REFRESH_MS))}
+
+
 def _assignment_strategy(value: str) -> Translated:
     names = [each.strip().rpartition(".")[2] for each in value.split(",")]
     return {"partition.assignment.strategy": ",".join(_ASSIGNORS.get(each, each) for each in names)}
@@ -114,8 +135,12 @@ def _acks(value: str) -> Translated:
 
 _SPECIAL: dict[str, Callable[[str], Translated]] = {
     "acks": _acks,
+    "batch.size": _batch_size,
     "buffer.memory": _buffer_memory,
+    "metadata.max.age.ms": _metadata_max_age,
     "partition.assignment.strategy": _assignment_strategy,
+    "receive.buffer.bytes": _receive_buffer,
     "sasl.jaas.config": _jaas,
+    "send.buffer.bytes": _send_buffer,
     "ssl.endpoint.identification.algorithm": _endpoint_identification,
 }

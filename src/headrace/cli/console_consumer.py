@@ -38,6 +38,8 @@ from headrace.cli.stopping import StopRequest, stop_signals
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
 
+    from headrace.cli.position_commits import PositionCommits
+
 DEFAULT_FORMATTER = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
 POLL_S = 0.2  # how long a signal may go unnoticed
 MOST_AT_ONCE = 500
@@ -103,13 +105,15 @@ def _work(options: argparse.Namespace) -> int:
     settings = consumer_settings(options)
     check_reachable(options.bootstrap_server, settings, options.topic)
     from headrace.cli.librdkafka import make_consumer
+    from headrace.cli.position_commits import PositionCommits
 
-    consumer = make_consumer(settings)
+    positions = PositionCommits(settings)
+    consumer = make_consumer(settings | positions.needed_settings())
     printer = _Printer(formatter, name, skip_errors=options.skip_message_on_error)
     with stop_signals() as stop:
         try:
-            _begin(consumer, options)
-            _print_records(consumer, printer, options, stop)
+            _begin(consumer, options, positions)
+            _print_records(consumer, positions, printer, options, stop)
         finally:
             consumer.close()
             tell(f"Processed a total of {printer.count} messages")
@@ -179,7 +183,7 @@ def consumer_settings(options: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
-def _begin(consumer: Consumer, options: argparse.Namespace) -> None:
+def _begin(consumer: Consumer, options: argparse.Namespace, positions: PositionCommits) -> None:
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
     if options.partition is not None:
@@ -193,9 +197,9 @@ def _begin(consumer: Consumer, options: argparse.Namespace) -> None:
         offset = places[text] if text in places else int(text)
         consumer.assign([TopicPartition(options.topic, options.partition, offset)])
     elif options.include is not None:
-        consumer.subscribe([f"^({options.include})$"])
+        consumer.subscribe([f"^({options.include})$"], on_assign=positions.on_assign)
     else:
-        consumer.subscribe([options.topic])
+        consumer.subscribe([options.topic], on_assign=positions.on_assign)
 
 
 class _Printer:
@@ -252,8 +256,14 @@ def record_of(message: Message) -> Record:
 
 
 def _print_records(
-    consumer: Consumer, printer: _Printer, options: argparse.Namespace, stop: StopRequest
+    consumer: Consumer,
+    positions: PositionCommits,
+    printer: _Printer,
+    options: argparse.Namespace,
+    stop: StopRequest,
 ) -> None:
+    from headrace.cli.position_commits import is_partition_end
+
     limit = options.max_messages if options.max_messages is not None else -1
     patience_s = None
     if options.timeout_ms is not None and options.timeout_ms >= 0:
@@ -268,9 +278,13 @@ def _print_records(
             continue
         left = MOST_AT_ONCE if limit < 0 else min(MOST_AT_ONCE, limit - printer.count)
         rest = consumer.consume(left - 1, 0) if left > 1 else []
-        if not _write_all([first, *rest], printer):
+        messages = [first, *rest]
+        records = [each for each in messages if not is_partition_end(each)]
+        if not _write_all(records, printer):
             return
-        last_s = time.monotonic()
+        positions.advance(consumer, messages)
+        if records:
+            last_s = time.monotonic()
 
 
 def _write_all(messages: list[Message], printer: _Printer) -> bool:

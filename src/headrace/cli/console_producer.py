@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import random
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from headrace.cli.client_properties import librdkafka_settings, parse_pairs
@@ -18,6 +20,7 @@ from headrace.cli.command_line import (
     tell,
 )
 from headrace.cli.connecting import add_connection_options, check_reachable, read_properties
+from headrace.cli.line_partitions import BY_KEY, LinePartitions
 from headrace.cli.line_reader import Line, LineReader
 from headrace.cli.stopping import interruptible
 
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 LINE_READER = "org.apache.kafka.tools.LineMessageReader"
 LAST_FLUSH_S = 5.0
+PARTITIONS_GOOD_S = 10.0  # then they are asked for again: some may be new, or without a leader
+LOOK_UP_S = 2.0
 
 
 def run(arguments: list[str]) -> int:
@@ -84,9 +89,13 @@ def _work(options: argparse.Namespace) -> int:
             hint=f"leave it out: {LINE_READER} is what reads",
         )
     reader = LineReader(_reader_properties(options))
-    settings = producer_settings(options)
+    properties = producer_properties(options)
+    partitions = LinePartitions(properties, start=random.randrange(1 << 16))
+    settings = producer_settings(properties, options.bootstrap_server)
     check_reachable(options.bootstrap_server, settings, options.topic)
-    return _produce(options, reader, settings)
+    from headrace.cli.librdkafka import make_producer
+
+    return _produce(_Sender(make_producer(settings), options.topic, partitions), reader, options)
 
 
 def _reader_properties(options: argparse.Namespace) -> dict[str, str]:
@@ -95,8 +104,8 @@ def _reader_properties(options: argparse.Namespace) -> dict[str, str]:
     return from_file | parse_pairs(pairs or [])
 
 
-def producer_settings(options: argparse.Namespace) -> dict[str, str]:
-    """The producer's settings: options given count most, then properties, the file, the tool's defaults."""
+def producer_properties(options: argparse.Namespace) -> dict[str, str]:
+    """The producer's settings in Java's names: options given count most, then properties, the file, the tool's defaults."""
     defaults = {
         "client.id": "console-producer",
         "linger.ms": "1000",
@@ -107,11 +116,13 @@ def producer_settings(options: argparse.Namespace) -> dict[str, str]:
         "delivery.timeout.ms": "120000",
         "retry.backoff.ms": "100",
     }
+    # As in Kafka's tool, where both name the same setting.
+    batch_size = options.max_partition_memory_bytes
     given = {
         "linger.ms": options.timeout,
         "acks": options.request_required_acks,
         "retries": options.message_send_max_retries,
-        "batch.size": options.batch_size or options.max_partition_memory_bytes,
+        "batch.size": options.batch_size if batch_size is None else batch_size,
         "request.timeout.ms": options.request_timeout_ms,
         "retry.backoff.ms": options.retry_backoff_ms,
         "metadata.max.age.ms": options.metadata_expiry_ms,
@@ -122,9 +133,16 @@ def producer_settings(options: argparse.Namespace) -> dict[str, str]:
     pairs = renamed(options, "producer-property", "command-property")
     from_file = read_properties(options.command_config) if options.command_config else {}
     properties = defaults | from_file | parse_pairs(pairs or [])
-    properties |= {name: str(value) for name, value in given.items() if value is not None}
-    settings = librdkafka_settings(properties)
-    settings["bootstrap.servers"] = options.bootstrap_server
+    return properties | {name: str(value) for name, value in given.items() if value is not None}
+
+
+def producer_settings(properties: dict[str, str], bootstrap_servers: str) -> dict[str, str]:
+    """The same settings in librdkafka's words."""
+    own = ("partitioner.class", "partitioner.ignore.keys")  # those of LinePartitions
+    settings = librdkafka_settings(
+        {name: value for name, value in properties.items() if name not in own}
+    )
+    settings["bootstrap.servers"] = bootstrap_servers
     # Keys go to the same partitions as from Java.
     settings.setdefault("partitioner", "murmur2_random")
     if settings["acks"] == "-1" and settings["retries"] != "0":
@@ -148,11 +166,64 @@ class _Deliveries:
             tell(f"Error when sending message to topic {message.topic()}: {error.str()}")
 
 
-def _produce(options: argparse.Namespace, reader: LineReader, settings: dict[str, str]) -> int:
-    from headrace.cli.librdkafka import make_producer
+class _Sender:
+    """Sends lines, each to its partition."""
 
-    producer = make_producer(settings)
-    deliveries = _Deliveries()
+    def __init__(self, producer: Producer, topic: str, partitions: LinePartitions) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._partitions = partitions
+        self._partitions_good_until_s = 0.0
+        self.deliveries = _Deliveries()
+
+    def send(self, line: Line) -> None:
+        """Hand a line to the producer; waits while so many are under way that those have to go first."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        if time.monotonic() > self._partitions_good_until_s:
+            self._look_up_partitions()
+        partition = self._partitions.choose(line.key)
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    value=line.value,
+                    key=line.key,
+                    partition=partition,
+                    headers=line.headers or None,
+                    on_delivery=self.deliveries.note,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as failed:
+                if partition == BY_KEY or failed.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                    raise Failure("the record was not taken", why=failed.args[0].str()) from failed
+                self._partitions_good_until_s = 0.0  # the topic has fewer than before
+                partition = BY_KEY
+            else:
+                self._producer.poll(0)
+                return
+
+    def _look_up_partitions(self) -> None:
+        """Ask which partitions there are and which of them are led. What was known stays where nobody answers."""
+        from confluent_kafka import KafkaException
+
+        try:
+            topics = self._producer.list_topics(self._topic, timeout=LOOK_UP_S).topics
+        except KafkaException:
+            pass
+        else:
+            found = topics[self._topic].partitions if self._topic in topics else {}
+            self._partitions.set_partitions({each.id: each.leader for each in found.values()})
+        self._partitions_good_until_s = time.monotonic() + PARTITIONS_GOOD_S
+
+    def flush(self) -> None:
+        """Wait until everything is delivered or has failed."""
+        while self._producer.flush(LAST_FLUSH_S):
+            pass
+
+
+def _produce(sender: _Sender, reader: LineReader, options: argparse.Namespace) -> int:
     prompts = sys.stdin.isatty() and sys.stdout.isatty()
     with interruptible():
         try:
@@ -162,38 +233,14 @@ def _produce(options: argparse.Namespace, reader: LineReader, settings: dict[str
                 line = sys.stdin.buffer.readline()
                 if not line:
                     break
-                text = line.rstrip(b"\n").removesuffix(b"\r")
-                _send(producer, options.topic, reader.read(text), deliveries)
+                sender.send(reader.read(line.rstrip(b"\n").removesuffix(b"\r")))
                 if options.sync:
-                    producer.flush()
+                    sender.flush()
         finally:
-            _finish(producer)
+            sender.flush()  # a second Ctrl-C gives up
     if prompts:
         print()
-    if deliveries.failed:
-        tell(f"{deliveries.failed} records were not written.")
+    if sender.deliveries.failed:
+        tell(f"{sender.deliveries.failed} records were not written.")
         return FAILED
     return OK
-
-
-def _send(producer: Producer, topic: str, line: Line, deliveries: _Deliveries) -> None:
-    while True:
-        try:
-            producer.produce(
-                topic,
-                value=line.value,
-                key=line.key,
-                headers=line.headers or None,
-                on_delivery=deliveries.note,
-            )
-        except BufferError:  # so many are under way that these have to go first
-            producer.poll(0.1)
-        else:
-            producer.poll(0)
-            return
-
-
-def _finish(producer: Producer) -> None:
-    """Wait until everything is delivered or has failed; a second Ctrl-C gives up."""
-    while producer.flush(LAST_FLUSH_S):
-        pass

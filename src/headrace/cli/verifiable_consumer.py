@@ -14,6 +14,8 @@ from headrace.cli.verifiable_producer import Events
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
+    from headrace.cli.position_commits import PositionCommits
+
 POLL_S = 0.1
 MOST_AT_ONCE = 500
 RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
@@ -59,10 +61,13 @@ def _work(options: argparse.Namespace) -> int:
     settings = _settings(options)
     check_reachable(options.bootstrap_server, settings, options.topic)
     from headrace.cli.librdkafka import make_consumer
+    from headrace.cli.position_commits import PositionCommits
 
+    positions = PositionCommits(settings)
     with stop_signals() as stop:
         Events().print("startup_complete")
-        reader = _Reader(options, make_consumer(settings))
+        consumer = make_consumer(settings | positions.needed_settings())
+        reader = _Reader(options, consumer, positions)
         reader.read_all(stop)
     return stop.exit_code
 
@@ -91,9 +96,12 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 class _Reader:
     """Reads, commits what it read, and tells."""
 
-    def __init__(self, options: argparse.Namespace, consumer: Consumer) -> None:
+    def __init__(
+        self, options: argparse.Namespace, consumer: Consumer, positions: PositionCommits
+    ) -> None:
         self._options = options
         self._consumer = consumer
+        self._positions = positions
         self._events = Events()
         self._count = 0
 
@@ -109,6 +117,7 @@ class _Reader:
                 if first is not None:
                     rest = self._consumer.consume(left - 1, 0) if left > 1 else []
                     self._took([each for each in (first, *rest) if each.error() is None])
+                    self._positions.advance(self._consumer, [first, *rest])
             if stop.is_made:
                 self._events.print("shutdown_requested")
         finally:
@@ -168,7 +177,8 @@ class _Reader:
         else:
             self._events.print("offsets_committed", offsets=told, success=True)
 
-    def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._positions.on_assign(consumer, partitions)
         self._events.print("partitions_assigned", partitions=_plain(partitions))
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:

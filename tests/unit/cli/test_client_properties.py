@@ -29,6 +29,10 @@ def test_what_means_nothing_outside_java_is_left_out() -> None:
         ({"buffer.memory": "2048000"}, {"queue.buffering.max.kbytes": "2000"}),
         ({"delivery.timeout.ms": "7"}, {"message.timeout.ms": "7"}),
         ({"metadata.max.age.ms": "7"}, {"topic.metadata.refresh.interval.ms": "7"}),
+        ({"metadata.max.age.ms": "7200000"}, {"topic.metadata.refresh.interval.ms": "3600000"}),
+        ({"batch.size": "0"}, {"batch.size": "1"}),
+        ({"send.buffer.bytes": "-1"}, {"socket.send.buffer.bytes": "0"}),
+        ({"receive.buffer.bytes": "7"}, {"socket.receive.buffer.bytes": "7"}),
         (
             {
                 "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor,"
