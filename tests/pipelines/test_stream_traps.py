@@ -1,5 +1,9 @@
 """What goes wrong while a stream runs: partitions come, leaders go, drivers restart."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -7,6 +11,26 @@ from pyspark.sql import SparkSession
 from headrace.testing.embedded_cluster import EmbeddedCluster
 from tests.pipelines.queries import drain, eventually, into_topic, stream
 from tests.support.spark_topics import Topics
+
+
+@contextmanager
+def sending_without_pause(topics: Topics, topic: str) -> Iterator[None]:
+    """Records come in all the time."""
+    done = Event()
+
+    def send() -> None:
+        number = 0
+        while not done.wait(0.01):
+            topics.send(topic, [str(number)])
+            number += 1
+
+    sender = Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        done.set()
+        sender.join()
 
 
 def test_latest_is_where_the_query_was_started_not_restarted(
@@ -97,3 +121,35 @@ def test_records_lost_between_two_runs(
     relaxed = stream(spark, topics, topic, failOnDataLoss="false").select("value")
     drain(into_topic(relaxed, topics, out, checkpoint, availableNow=True))
     assert topics.values(out) == [b"0", b"1", b"4"]
+
+
+def test_a_topic_deleted_between_two_runs_that_end_by_themselves(
+    spark: SparkSession, topics: Topics, checkpoint: str
+) -> None:
+    kept, dropped, out = (topics.create(stem) for stem in ("kept", "dropped", "kept-out"))
+    topics.send(kept, ["0"])
+    topics.send(dropped, ["1"])
+    both = f"{kept},{dropped}"
+    frame = stream(spark, topics, both, startingOffsets="earliest").select("value")
+    drain(into_topic(frame, topics, out, checkpoint, availableNow=True))
+    topics.delete(dropped)
+    topics.send(kept, ["2"])
+    with pytest.raises(StreamingQueryException, match="gone, because the topic was deleted"):
+        drain(into_topic(frame, topics, out, checkpoint, availableNow=True))
+    relaxed = stream(spark, topics, both, failOnDataLoss="false").select("value")
+    drain(into_topic(relaxed, topics, out, checkpoint, availableNow=True))
+    assert sorted(topics.values(out)) == [b"0", b"1", b"2"]
+
+
+def test_available_now_from_latest_while_records_come_in(
+    spark: SparkSession, topics: Topics, checkpoint: str
+) -> None:
+    topic, out = topics.create("busy"), topics.create("busy-out")
+    frame = stream(spark, topics, topic).select("value")
+    with sending_without_pause(topics, topic):
+        drain(into_topic(frame, topics, out, checkpoint, availableNow=True))
+        drain(into_topic(frame, topics, out, checkpoint, availableNow=True))
+    drain(into_topic(frame, topics, out, checkpoint, availableNow=True))
+    sent, copied = topics.values(topic), topics.values(out)
+    assert copied, "the second run read what came since the first"
+    assert copied == sent[-len(copied) :], "without a gap, up to the end"

@@ -93,6 +93,9 @@ class ProduceSettings:
     idempotent: bool = True
     request_timeout_ms: int = 30_000
     give_up_after_s: float = 120.0
+    metadata_max_age_s: float = (
+        1.0  # added partitions are noticed after it; all producers of a query must agree on them
+    )
 
 
 @dataclass(slots=True)
@@ -121,7 +124,7 @@ class IdempotentProducer:
 
     def topic(self, name: str) -> TopicView:
         """A topic, created where the cluster creates topics on their first use. Raises ProduceFailed."""
-        known = self._leaders.topic(name)
+        known = self._newest(name)
         deadline = time.monotonic() + TOPIC_PATIENCE_S
         while known is None or not known.leaders:
             known = self._leaders.topics([name], may_create=True).get(name)
@@ -130,6 +133,13 @@ class IdempotentProducer:
             if known is None:
                 time.sleep(RETRY_AFTER_S)
         return known
+
+    def _newest(self, name: str) -> TopicView | None:
+        """A topic as it was lately; as it was last seen, where no broker can be reached now."""
+        try:
+            return self._leaders.topic(name, max_age_s=self._settings.metadata_max_age_s)
+        except Disconnected:
+            return self._leaders.topic(name)
 
     def send(self, runs: Iterable[tuple[TopicPartition, RecordRun]], now_ms: int) -> None:
         """Queue runs and send what can be sent; earlier runs are waited for. Raises ProduceFailed."""

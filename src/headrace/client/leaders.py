@@ -6,6 +6,8 @@ found it wrong and calls `forget`.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -13,6 +15,7 @@ from uuid import UUID
 from headrace.client.brokers import Address, Brokers, parse_addresses
 from headrace.client.connection import Connection
 from headrace.client.exchange import Disconnected, R
+from headrace.client.read_replica import ReadReplicas
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.metadata import (
     MetadataRequest,
@@ -48,15 +51,18 @@ class Leaders:
             return Connection(address.host, address.port, client_id=client_id, timeout_s=timeout_s)
 
         self.brokers = Brokers(parse_addresses(bootstrap_servers), connect=connect)
-        self._topics: dict[str, TopicView] = {}
+        self.read_replicas = ReadReplicas()
+        self._topics: dict[str, tuple[TopicView, float]] = {}  # and when it was asked for
 
     def close(self) -> None:
         self.brokers.close()
 
-    def topic(self, name: str) -> TopicView | None:
-        """A topic, from memory where possible; None where the cluster knows none of that name."""
-        view = self._topics.get(name)
-        return view if view is not None else self.topics([name]).get(name)
+    def topic(self, name: str, *, max_age_s: float = math.inf) -> TopicView | None:
+        """A topic, from memory where it was asked for that lately; None where the cluster knows none of that name."""
+        view, asked_s = self._topics.get(name, (None, 0.0))
+        if view is not None and time.monotonic() - asked_s <= max_age_s:
+            return view
+        return self.topics([name]).get(name)
 
     def topics(self, names: Iterable[str], *, may_create: bool = False) -> dict[str, TopicView]:
         """These topics as the cluster has them now; missing are those it does not know, or has only begun to create."""
@@ -73,7 +79,8 @@ class Leaders:
             if topic.name is not None
             and topic.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
         }
-        self._topics |= found
+        now_s = time.monotonic()
+        self._topics |= {name: (view, now_s) for name, view in found.items()}
         return found
 
     def leader_of(self, partition: TopicPartition) -> int:

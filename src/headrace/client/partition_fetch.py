@@ -1,4 +1,4 @@
-"""Reads a range of one partition as the bytes of whole batches, blocking, wherever its leader happens to be.
+"""Reads a range of one partition as the bytes of whole batches, blocking, from its leader or the replica that the leader names.
 
 The next fetch is asked for before the last one is handed out, so that the broker works while its reader does. A lost leader is
 looked for again until `give_up_after_s` passed without progress. Records are never opened here.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
@@ -41,16 +42,12 @@ READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 _EARLIEST = -2
 
-_NOBODY_KNOWS_THE_TOPIC = frozenset(
+_MOVING = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.INCONSISTENT_TOPIC_ID,
-    }
-)
-_MOVING = frozenset(
-    {
-        *_NOBODY_KNOWS_THE_TOPIC,
+        ErrorCode.OFFSET_OUT_OF_RANGE,  # told by a follower, or by a leader that moved in between
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.REPLICA_NOT_AVAILABLE,
@@ -120,6 +117,7 @@ class PartitionFetch:
         self._settings = settings
         self._topic_id = topic_id
         self._under_way: Connection | None = None
+        self._asks_replica = False  # not the leader, in the fetch under way or the last one
         self._deadline = 0.0
         self._unknown_since: float | None = None
 
@@ -167,12 +165,13 @@ class PartitionFetch:
 
     def _begin(self, offset: int) -> bool:
         """Ask for what comes next. False where nobody could be asked."""
-        partition = self._partition
+        replica = self._leaders.read_replicas.replica_for(self._partition, time.monotonic())
+        self._asks_replica = replica is not None
         try:
-            leader = self._leaders.leader_of(partition)
-            if leader == NO_LEADER:
+            broker = self._leaders.leader_of(self._partition) if replica is None else replica
+            if broker == NO_LEADER:
                 return False
-            connection = self._leaders.brokers.to(leader)
+            connection = self._leaders.brokers.to(broker)
         except Disconnected:
             return False
         try:
@@ -186,6 +185,7 @@ class PartitionFetch:
 
     def _request(self, offset: int) -> FetchRequest:
         settings = self._settings
+        replicas, now_s = self._leaders.read_replicas, time.monotonic()
         view = self._leaders.topic(self._partition.topic)
         known_id = view.topic_id if view is not None else UUID(int=0)
         wanted = FetchPartition(
@@ -202,62 +202,78 @@ class PartitionFetch:
             max_bytes=settings.max_bytes,
             isolation_level=settings.isolation_level,
             topics=[topic],
-            rack_id=settings.rack_id,
+            rack_id="" if replicas.must_leader_serve(self._partition, now_s) else settings.rack_id,
         )
 
     def _fetch(self, offset: int) -> PartitionData | None:
         """The answer to the fetch under way, or to a new one; None where it has to be tried again."""
         if self._under_way is None and not self._begin(offset):
-            return self._look_again("its leader cannot be reached")
+            return self._look_again("no broker that can serve it can be reached")
         connection = self._under_way
         assert connection is not None
         self._under_way = None
         try:
             answer = cast(FetchResponse, connection.finish())
+            if answer.error_code:
+                return self._look_again(ErrorCode.of(answer.error_code).name)
+            found = answer.responses[0].partitions[0]
+            if not found.error_code:
+                return self._followed(found)
+            error = ErrorCode.of(found.error_code)
+            if error == ErrorCode.OFFSET_OUT_OF_RANGE and not self._asks_replica:
+                log_start_offset = self._log_start_offset(connection)
+                if log_start_offset is not None:
+                    raise OffsetGone(self._partition, offset, log_start_offset)
         except Disconnected:
             self._leaders.brokers.drop(connection)
-            return self._look_again("its leader was lost")
-        if answer.error_code:
-            return self._look_again(ErrorCode.of(answer.error_code).name)
-        found = answer.responses[0].partitions[0]
-        if not found.error_code:
-            return found
-        error = ErrorCode.of(found.error_code)
-        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise OffsetGone(self._partition, offset, self._log_start_offset(connection))
-        if error not in _MOVING:
+            return self._look_again("the connection to its broker was lost")
+        if error not in _MOVING and not self._asks_replica:
             raise FetchFailed(f"{self._partition}: {error.name}: {error.message}")
-        if error in _NOBODY_KNOWS_THE_TOPIC:
-            self._check_topic()
         return self._look_again(error.name)
 
-    def _log_start_offset(self, connection: Connection) -> int:
-        """Where the log begins: an answer that refuses an offset does not say it."""
+    def _followed(self, found: PartitionData) -> PartitionData | None:
+        """The records of an answer; None where the leader only names the replica that has them."""
+        replica = found.preferred_read_replica
+        if replica < 0:
+            return found
+        if self._asks_replica:
+            return self._look_again("the replica that its leader named sends on to another one")
+        self._leaders.read_replicas.prefer(self._partition, replica, time.monotonic())
+        return found if found.records else None
+
+    def _log_start_offset(self, connection: Connection) -> int | None:
+        """Where the log begins: an answer that refuses an offset does not say it. None where the broker does not know."""
         partition = ListOffsetsPartition(
             partition_index=self._partition.partition, timestamp=_EARLIEST
         )
         topic = ListOffsetsTopic(name=self._partition.topic, partitions=[partition])
         answer = connection.send(ListOffsetsRequest(replica_id=-1, topics=[topic]))
-        return answer.topics[0].partitions[0].offset
+        found = answer.topics[0].partitions[0]
+        return None if found.error_code else found.offset
 
     def _look_again(self, what: str) -> PartitionData | None:
-        """Find out anew who leads; there is no answer yet."""
+        """Find out anew who leads; there is no answer yet. Raises TopicGone where nobody will ever lead."""
         self._check_deadline(what)
+        if self._asks_replica:
+            self._leaders.read_replicas.refuse(self._partition, time.monotonic())
         time.sleep(RETRY_AFTER_S)
         self._leaders.forget(self._partition.topic)
+        with suppress(Disconnected):
+            self._check_topic()
         return None
 
     def _check_topic(self) -> None:
         name = self._partition.topic
-        self._leaders.forget(name)
         view = self._leaders.topic(name)
         if view is not None and self._topic_id not in (None, view.topic_id, UUID(int=0)):
             raise TopicGone(f"topic {name} was deleted and created anew: its id has changed")
-        if view is None or self._partition.partition not in view.leaders:
-            now = time.monotonic()
-            self._unknown_since = self._unknown_since or now
-            if now - self._unknown_since > TOPIC_GONE_AFTER_S:
-                raise TopicGone(f"{self._partition} does not exist any more")
+        if view is not None and self._partition.partition in view.leaders:
+            self._unknown_since = None
+            return
+        now = time.monotonic()
+        self._unknown_since = self._unknown_since or now
+        if now - self._unknown_since > TOPIC_GONE_AFTER_S:
+            raise TopicGone(f"{self._partition} does not exist any more")
 
 
 def next_offset(records: bytes | memoryview) -> int | None:

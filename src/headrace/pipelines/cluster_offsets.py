@@ -96,12 +96,28 @@ class ClusterOffsets:
         ]
         return sorted(found), [name for name in chosen if name not in there]
 
+    def ends(self, expected: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the chosen partitions that exist end now: for read_committed, where the first open transaction begins.
+
+        An expected partition that the cluster does not know is asked for again for some seconds, because a broker that has
+        just started may not know it yet. After that it is missing from the answer.
+        """
+        wanted = set(expected)
+        deadline = time.monotonic() + _TOPIC_PATIENCE_S
+        while True:
+            found = self._list(dict.fromkeys(self.partitions(), LATEST))
+            if wanted <= found.keys() or time.monotonic() >= deadline:
+                return found
+            time.sleep(_RETRY_AFTER_S)
+            self._good_until = 0.0
+
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where partitions end now: for read_committed, where the first open transaction begins."""
-        return self._list(dict.fromkeys(partitions, LATEST))
+        """Where these partitions end now. Raises OptionError where one does not exist."""
+        return self._list_all(dict.fromkeys(partitions, LATEST))
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._list(dict.fromkeys(partitions, EARLIEST))
+        """Where these partitions begin now. Raises OptionError where one does not exist."""
+        return self._list_all(dict.fromkeys(partitions, EARLIEST))
 
     def resolve(self, place: Place, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that a place means in these partitions. Raises OptionError."""
@@ -115,9 +131,9 @@ class ClusterOffsets:
         if place.offsets is not None:
             wanted = _for_each("…Offsets", place.offsets, partitions)
             words = {each: offset for each, offset in wanted.items() if offset < 0}
-            return wanted | self._list(words)
+            return wanted | self._list_all(words)
         assert place.everywhere is not None
-        found = self._list(dict.fromkeys(partitions, place.everywhere))
+        found = self._list_all(dict.fromkeys(partitions, place.everywhere))
         if place.committed:
             committed = committed_offsets(self._admin, self._options.group_id)
             found |= {each: committed[each].offset for each in partitions if each in committed}
@@ -128,7 +144,7 @@ class ClusterOffsets:
         alter_offsets(self._admin, group_id, offsets)
 
     def _by_time(self, place: Place, wanted: Offsets) -> dict[TopicPartition, int]:
-        found = self._list(wanted)
+        found = self._list_all(wanted)
         unmatched = [each for each, offset in found.items() if offset == _NONE_THAT_YOUNG]
         if unmatched and not place.unmatched_is_latest:
             raise OptionError(
@@ -137,30 +153,53 @@ class ClusterOffsets:
             )
         return found | (self.latest(unmatched) if unmatched else {})
 
+    def _list_all(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Offsets of all these partitions. A topic that was just created may be unknown to some broker for a moment."""
+        deadline = time.monotonic() + _TOPIC_PATIENCE_S
+        while True:
+            found = self._list(timestamps)
+            missing = [each for each in timestamps if each not in found]
+            if not missing:
+                return found
+            if time.monotonic() >= deadline:
+                raise OptionError(f"there is no partition {missing[0]} in the cluster any more")
+            time.sleep(_RETRY_AFTER_S)
+
     def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Ask each partition's leader; those whose leader was lost or moved are asked for again. Raises Refused."""
+        """Ask each partition's leader; where the leader was lost or moved, the new one is waited for.
+
+        A partition that the cluster does not know is missing from the answer: no election will bring it back.
+        Raises Refused.
+        """
         found: dict[TopicPartition, int] = {}
+        left = list(timestamps)
         deadline = time.monotonic() + _LEADER_PATIENCE_S
-        while left := [each for each in timestamps if each not in found]:
+        while True:
             of_leader = self._patiently(partial(self._by_leader, left))
             refused = refusal_of(ErrorCode.LEADER_NOT_AVAILABLE)
             for leader, partitions in of_leader.items():
                 if leader != NO_LEADER:
                     refused = self._list_at(leader, partitions, timestamps, found) or refused
-            if len(found) == len(timestamps):
-                break
+            left = [each for known in of_leader.values() for each in known if each not in found]
+            if not left:
+                return found
             if time.monotonic() >= deadline:
                 assert refused is not None
                 raise Refused(refused)
             time.sleep(_RETRY_AFTER_S)
             for each in left:
                 self._leaders.forget(each.topic)
-        return found
 
     def _by_leader(self, partitions: list[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """The partitions that exist, by the broker that leads them or NO_LEADER."""
         of_leader: dict[int, list[TopicPartition]] = {}
         for each in partitions:
-            of_leader.setdefault(self._leaders.leader_of(each), []).append(each)
+            view = self._leaders.topic(each.topic)
+            if view is not None and each.partition not in view.leaders:
+                self._leaders.forget(each.topic)  # it may have been added since
+                view = self._leaders.topic(each.topic)
+            if view is not None and each.partition in view.leaders:
+                of_leader.setdefault(view.leaders[each.partition], []).append(each)
         return of_leader
 
     def _patiently(self, ask: Callable[[], T]) -> T:

@@ -60,6 +60,7 @@ KAFKA_SETTINGS: Final = (
     "fetch.max.bytes",
     "fetch.max.wait.ms",
     "max.partition.fetch.bytes",
+    "metadata.max.age.ms",
     "request.timeout.ms",
     "default.api.timeout.ms",
     "delivery.timeout.ms",

@@ -128,7 +128,7 @@ class Opener:
                 f"the column {name} is {kind} with {name}Format={its_format}, not {column.type}"
             )
         if its_format == "json":
-            check_type(column.type, column.name)
+            check_type(column, column.name)
 
 
 def _column(name: str, spans: Spans, partition: TopicPartition) -> pa.Array:

@@ -104,6 +104,7 @@ def _settings(options: Options) -> ProduceSettings:
         idempotent=idempotent,
         request_timeout_ms=options.kafka_number("request.timeout.ms", 30_000),
         give_up_after_s=options.kafka_number("delivery.timeout.ms", 120_000) / 1000,
+        metadata_max_age_s=options.kafka_number("metadata.max.age.ms", 1000) / 1000,
     )
 
 

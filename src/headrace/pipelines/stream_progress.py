@@ -6,7 +6,7 @@ has moved by then. So the first batch is made empty on purpose: its logged end i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,7 +31,7 @@ class Cluster(Protocol):
 
     def partitions(self, *, wait_for_topics: bool = False) -> list[TopicPartition]: ...
 
-    def latest(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]: ...
+    def ends(self, expected: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
 
     def resolve(
         self, place: Place, partitions: list[TopicPartition]
@@ -65,6 +65,7 @@ class StreamProgress:
         self._now_ms = now_ms
         self._initial: StoredOffset | None = None
         self._first_batch_is_due = False
+        self._is_available_now = False
         self._frozen: dict[TopicPartition, int] | None = None
         self._latest: StoredOffset | None = None
         self._last_portion_ms = now_ms()
@@ -79,8 +80,12 @@ class StreamProgress:
         return self._initial
 
     def freeze(self) -> None:
-        """What is there now is all that will be read (Trigger.AvailableNow)."""
-        self._frozen = self._cluster.latest(self._cluster.partitions(wait_for_topics=True))
+        """Trigger.AvailableNow: read what is there when the end of the first batch is asked for, and no more.
+
+        The end offsets are not taken here, because Spark calls this before it asks for the initial offsets: initial
+        offsets of "latest" would lie behind the frozen ones.
+        """
+        self._is_available_now = True
 
     def latest_known(self) -> StoredOffset | None:
         """Where the partitions ended when last looked at."""
@@ -90,26 +95,33 @@ class StreamProgress:
         """The end of the next batch; `start` itself where there is nothing new."""
         if self._first_batch_is_due and start == self._initial:
             self._first_batch_is_due = False
+            if self._is_available_now:
+                self._look(start)
             return start
         self._first_batch_is_due = False
-        latest, ids = self._look()
+        latest, ids = self._look(start)
         begin = self._begin(start, latest, ids)
-        ends = latest if everything else self._portion(begin, latest)
+        available = self._available(begin, latest)
+        ends = available if everything else self._portion(begin, available)
         found = stored(ends, ids)
         return start if found == start else found
 
-    def _look(self) -> tuple[dict[TopicPartition, int], dict[str, str]]:
-        partitions = self._cluster.partitions()
-        ids = dict(self._cluster.topic_ids)
-        latest = self._cluster.latest(partitions)
+    def _look(self, start: StoredOffset) -> tuple[dict[TopicPartition, int], dict[str, str]]:
+        """Where partitions end now, and the ids of their topics; an id that is not told any more is still the one of `start`."""
+        latest = self._cluster.ends(offsets_in(start))
+        ids = topic_ids_in(start) | self._cluster.topic_ids
         self._latest = stored(latest, ids)
-        if self._frozen is not None:
-            latest = {
-                each: min(self._frozen[each], latest[each])
-                for each in latest
-                if each in self._frozen
-            }
+        if self._is_available_now and self._frozen is None:
+            self._frozen = dict(latest)
         return latest, ids
+
+    def _available(self, begin: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
+        """Up to where may be read: never before `begin`; for Trigger.AvailableNow not behind the frozen end."""
+        if self._frozen is None:
+            return dict(latest)
+        return {
+            each: max(begin[each], min(self._frozen.get(each, 0), latest[each])) for each in latest
+        }
 
     def _begin(
         self, start: StoredOffset, latest: Offsets, ids: Mapping[str, str]
@@ -121,8 +133,10 @@ class StreamProgress:
             self._on_loss(f"topic {topic} was deleted and created anew: its id has changed")
         current = {each: offset for each, offset in known.items() if each.topic not in renewed}
         gone = sorted(current.keys() - latest.keys())
-        if gone and self._frozen is None:
-            self._on_loss(f"{', '.join(map(str, gone))}: gone, with what was not read yet")
+        if gone:
+            self._on_loss(
+                f"{', '.join(map(str, gone))}: gone, because the topic was deleted or is not subscribed to any more"
+            )
         for each, offset in current.items():
             if each in latest and latest[each] < offset:
                 self._on_loss(f"{each} ends at {latest[each]}, but was read up to {offset}")
@@ -147,8 +161,9 @@ class StreamProgress:
         ranges = []
         for partition, stop in offsets_in(end).items():
             topic = partition.topic
-            is_same = begin_ids.get(topic) == end_ids.get(topic) or topic not in begin_ids
-            first = begin.get(partition, 0) if is_same else 0
+            old_id, new_id = begin_ids.get(topic), end_ids.get(topic)
+            is_renewed = old_id is not None and new_id is not None and old_id != new_id
+            first = 0 if is_renewed else begin.get(partition, 0)
             ranges.append(OffsetRange(partition=partition, start=first, end=stop))
         pieces = cut(
             ranges,

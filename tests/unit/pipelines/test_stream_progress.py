@@ -1,6 +1,7 @@
 """The decisions of the streaming source, without Spark: each trap of offsets that Spark lays."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -24,18 +25,23 @@ class FakeCluster:
     """Partitions that grow as the test says."""
 
     def __init__(self, **ends: list[int]) -> None:
-        self.ends = ends
+        self.ends_at = ends
         self.topic_ids = {topic: f"id-of-{topic}" for topic in ends}
+        self.expected: set[TopicPartition] = set()
 
     def partitions(self, *, wait_for_topics: bool = False) -> list[TopicPartition]:
         return [
             TopicPartition(name, each)
-            for name, all_ in self.ends.items()
+            for name, all_ in self.ends_at.items()
             for each in range(len(all_))
         ]
 
     def latest(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        return {each: self.ends[each.topic][each.partition] for each in partitions}
+        return {each: self.ends_at[each.topic][each.partition] for each in partitions}
+
+    def ends(self, expected: Iterable[TopicPartition] = ()) -> dict[TopicPartition, int]:
+        self.expected = set(expected)
+        return self.latest(self.partitions())
 
     def resolve(self, place: Place, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         return (
@@ -74,7 +80,7 @@ def test_the_first_batch_is_empty_and_fixes_the_starting_point() -> None:
     cluster = FakeCluster(a=[100])
     reader = progress(cluster)
     start = reader.initial()
-    cluster.ends["a"] = [105]
+    cluster.ends_at["a"] = [105]
     first = reader.next_end(start, everything=False)
     assert first == start
     assert reader.initial() == start, "Spark asks again in the middle of the first batch"
@@ -86,7 +92,7 @@ def test_the_first_batch_is_empty_and_fixes_the_starting_point() -> None:
 def test_a_restart_in_the_first_batch_loses_nothing() -> None:
     cluster = FakeCluster(a=[100])
     first = progress(cluster).initial()  # logged as the end of batch 0, then the driver died
-    cluster.ends["a"] = [112]
+    cluster.ends_at["a"] = [112]
     again = progress(cluster)
     moved = again.initial()
     assert end_of(moved) == {"a-0": 112}
@@ -136,7 +142,7 @@ def test_a_partition_added_while_running_is_read_from_its_beginning() -> None:
     cluster = FakeCluster(a=[3])
     reader = progress(cluster)
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.ends["a"] = [3, 4]
+    cluster.ends_at["a"] = [3, 4]
     end = reader.next_end(start, everything=False)
     assert ranges(reader, start, end) == [("a-1", 0, 4)]
 
@@ -145,7 +151,7 @@ def test_a_partition_that_is_gone_is_a_loss() -> None:
     cluster = FakeCluster(a=[3], b=[2])
     reader = progress(cluster)
     start = reader.next_end(reader.initial(), everything=False)
-    del cluster.ends["b"]
+    del cluster.ends_at["b"]
     with pytest.raises(Lost, match="b-0: gone"):
         reader.next_end(start, everything=False)
 
@@ -154,7 +160,7 @@ def test_a_partition_that_shrank_is_a_loss() -> None:
     cluster = FakeCluster(a=[30])
     reader = progress(cluster)
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.ends["a"] = [20]
+    cluster.ends_at["a"] = [20]
     with pytest.raises(Lost, match="ends at 20, but was read up to 30"):
         reader.next_end(start, everything=False)
 
@@ -163,7 +169,7 @@ def test_a_topic_created_anew_is_a_loss_even_when_it_has_grown_past_the_old_one(
     cluster = FakeCluster(a=[30])
     reader = progress(cluster)
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.topic_ids["a"], cluster.ends["a"] = "another", [40]
+    cluster.topic_ids["a"], cluster.ends_at["a"] = "another", [40]
     with pytest.raises(Lost, match="its id has changed"):
         reader.next_end(start, everything=False)
 
@@ -173,7 +179,7 @@ def test_a_topic_created_anew_is_read_from_its_beginning_where_loss_is_accepted(
     told: list[str] = []
     reader = progress(cluster, on_loss=told.append)
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.topic_ids["a"], cluster.ends["a"] = "another", [4]
+    cluster.topic_ids["a"], cluster.ends_at["a"] = "another", [4]
     end = reader.next_end(start, everything=False)
     assert ranges(reader, start, end) == [("a-0", 0, 4)]
     assert len(told) == 1
@@ -184,11 +190,90 @@ def test_what_is_there_now_is_all_for_a_query_that_ends_by_itself() -> None:
     reader = progress(cluster, starting=Place(everywhere=EARLIEST))
     reader.freeze()
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.ends["a"] = [99]
+    cluster.ends_at["a"] = [99]
     end = reader.next_end(start, everything=False)
     assert end_of(end) == {"a-0": 10}
     assert reader.next_end(end, everything=False) is end
     assert end_of(reader.latest_known() or {}) == {"a-0": 99}, "lag is shown all the same"
+
+
+def test_available_now_from_latest_on_a_topic_that_grows_all_the_time() -> None:
+    """Spark asks for the freeze before it asks for the initial offsets: the initial ones may lie behind the frozen ones."""
+    cluster = FakeCluster(a=[100])
+    reader = progress(cluster)
+    reader.freeze()
+    cluster.ends_at["a"] = [105]
+    start = reader.initial()
+    assert end_of(start) == {"a-0": 105}
+    cluster.ends_at["a"] = [110]
+    first = reader.next_end(start, everything=False)
+    assert first == start
+    last = reader.next_end(first, everything=False)
+    cluster.ends_at["a"] = [999]
+    assert reader.next_end(last, everything=False) is last, "it ends by itself"
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_available_now_never_moves_the_checkpoint_back(everything: bool) -> None:
+    cluster, told = FakeCluster(a=[100], b=[7]), list[str]()
+    reader = progress(cluster, on_loss=told.append)
+    reader.freeze()
+    start = reader.initial()
+    cluster.ends_at |= {"a": [100, 40], "b": [7]}
+    checkpoint = stored(
+        {TopicPartition("a", 0): 100, TopicPartition("a", 1): 30, TopicPartition("b", 0): 7},
+        cluster.topic_ids,
+    )
+    reader.next_end(start, everything=everything)
+    end = offsets_in(reader.next_end(checkpoint, everything=everything))
+    assert all(end[each] >= offset for each, offset in offsets_in(checkpoint).items())
+    assert not told
+
+
+def test_available_now_reports_a_topic_that_was_deleted_between_two_runs() -> None:
+    cluster = FakeCluster(a=[3], b=[2])
+    checkpoint = progress(cluster).initial()
+    del cluster.ends_at["b"], cluster.topic_ids["b"]
+    again = progress(cluster)
+    again.freeze()
+    with pytest.raises(Lost, match="b-0: gone"):
+        again.next_end(checkpoint, everything=False)
+    assert cluster.expected == {TopicPartition("a", 0), TopicPartition("b", 0)}
+
+
+def test_available_now_reports_a_partition_that_shrank_between_two_runs() -> None:
+    cluster = FakeCluster(a=[30])
+    checkpoint = progress(cluster).initial()
+    cluster.ends_at["a"] = [20]
+    again = progress(cluster)
+    again.freeze()
+    with pytest.raises(Lost, match="ends at 20, but was read up to 30"):
+        again.next_end(checkpoint, everything=False)
+
+
+def test_a_deleted_topic_where_loss_is_accepted_costs_the_others_nothing() -> None:
+    cluster, told = FakeCluster(a=[3], b=[2]), list[str]()
+    reader = progress(cluster, on_loss=told.append)
+    start = reader.next_end(reader.initial(), everything=False)
+    del cluster.ends_at["b"], cluster.topic_ids["b"]
+    cluster.ends_at["a"] = [5]
+    end = reader.next_end(start, everything=False)
+    assert end_of(end) == {"a-0": 5}
+    assert ranges(reader, start, end) == [("a-0", 3, 5)]
+    assert reader.next_end(end, everything=False) is end
+    assert len(told) == 1
+
+
+def test_an_id_that_the_cluster_does_not_tell_for_a_while_is_not_another_id() -> None:
+    cluster = FakeCluster(a=[30])
+    reader = progress(cluster)
+    start = reader.next_end(reader.initial(), everything=False)
+    cluster.topic_ids, cluster.ends_at["a"] = {}, [40]
+    end = reader.next_end(start, everything=False)
+    assert ranges(reader, start, end) == [("a-0", 30, 40)]
+    assert end["$topicIds"] == {"a": "id-of-a"}, "still noticed later"
+    forgotten = {"a": {"0": 40}}
+    assert ranges(reader, start, forgotten) == [("a-0", 30, 40)]
 
 
 def portions(**more: int) -> Portions:
@@ -213,14 +298,14 @@ def test_too_little_is_waited_for_but_not_for_ever() -> None:
     cluster, clock = FakeCluster(a=[0]), [0]
     reader = progress(cluster, portions=portions(min_offsets=10), now_ms=lambda: clock[0])
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.ends["a"] = [4]
+    cluster.ends_at["a"] = [4]
     assert reader.next_end(start, everything=False) is start
     clock[0] = 999
     assert reader.next_end(start, everything=False) is start
     clock[0] = 1000
     end = reader.next_end(start, everything=False)
     assert end_of(end) == {"a-0": 4}
-    cluster.ends["a"] = [15]
+    cluster.ends_at["a"] = [15]
     assert end_of(reader.next_end(end, everything=False)) == {"a-0": 15}, "enough is taken at once"
 
 
@@ -228,7 +313,7 @@ def test_a_trigger_that_wants_everything_gets_it() -> None:
     cluster = FakeCluster(a=[0])
     reader = progress(cluster, portions=portions(max_offsets=5))
     start = reader.next_end(reader.initial(), everything=False)
-    cluster.ends["a"] = [50]
+    cluster.ends_at["a"] = [50]
     assert end_of(reader.next_end(start, everything=False)) == {"a-0": 5}
     assert end_of(reader.next_end(start, everything=True)) == {"a-0": 50}
 

@@ -9,7 +9,8 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from headrace.pipelines.value_formats import Decoded, decode_column
+from headrace.pipelines.options import OptionError
+from headrace.pipelines.value_formats import Decoded, check_type, decode_column
 
 ORDER = pa.struct([("id", pa.int64()), ("name", pa.string())])
 
@@ -69,3 +70,78 @@ def test_nested_fields_dates_and_times() -> None:
     assert found["day"] == datetime.date(2026, 1, 2)
     assert found["at"] == datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
     assert found["lines"] == [{"sku": "a", "due": datetime.date(2026, 2, 3)}]
+
+
+def one(text: str, wanted: Any) -> Any:
+    """The field `a` of an object, or what is wrong."""
+    found = decode([text.encode()], pa.struct([("a", wanted)]))
+    return found.errors.get(0) or found.values[0].as_py()["a"]
+
+
+def test_base64_is_opened() -> None:
+    assert one('{"a":"aGVsbG8="}', pa.binary()) == b"hello"
+    assert one('{"a":"aGVs\\nbG8="}', pa.binary()) == b"hello"
+    assert "is not base64" in one('{"a":"hello"}', pa.binary())
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "+INF"])
+def test_numbers_that_are_none_with_and_without_quotes(word: str) -> None:
+    quoted, plain = one(f'{{"a":"{word}"}}', pa.float64()), one(f'{{"a":{word}}}', pa.float64())
+    assert repr(quoted) == repr(plain) == repr(float(word))
+
+
+@pytest.mark.parametrize(
+    ("json_text", "text"),
+    [
+        ("1", "1"),
+        ("1.50", "1.5"),
+        ("1e10", "1.0E10"),
+        ("0.00012", "1.2E-4"),
+        ("true", "true"),
+        ('{"b" : [1, "x"]}', '{"b":[1,"x"]}'),
+        ("'it\"s'", 'it"s'),
+        ('"\\ud83d"', "?"),
+    ],
+)
+def test_anything_where_text_is_wanted(json_text: str, text: str) -> None:
+    assert one(f'{{"a":{json_text}}}', pa.string()) == text
+
+
+def test_of_a_name_that_stands_twice_the_last_counts() -> None:
+    assert one('{"a":1,"a":2}', pa.int64()) == 2
+    assert "is not a whole number" in one('{"a":"x","a":2}', pa.int64())
+
+
+def test_times_in_every_form() -> None:
+    zoned, local = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+    at = datetime.datetime(2024, 1, 2, 3, 4, 5, 123456)  # noqa: DTZ001 - with and without a zone
+    assert one('{"a":"2024-01-02T03:04:05.123456789Z"}', zoned) == at.replace(tzinfo=datetime.UTC)
+    assert one('{"a":"2024-01-02 03:04:05.123456789"}', local) == at
+    assert one('{"a":1704164645}', zoned) == at.replace(microsecond=0, tzinfo=datetime.UTC)
+    assert one('{"a":"2024-1-2"}', pa.date32()) == at.date()
+    assert "no timestamp" in one('{"a":"03:04"}', zoned)
+
+
+def test_maps_and_structs_without_fields() -> None:
+    assert one('{"a":{"x":1,"y":null}}', pa.map_(pa.string(), pa.int64())) == [
+        ("x", 1),
+        ("y", None),
+    ]
+    found = decode([b"{}", b'{"a":1}', None, b"x"], pa.struct([]))
+    assert found.values.to_pylist() == [{}, {}, None, None]
+    assert list(found.errors) == [3]
+
+
+@pytest.mark.parametrize("wanted", [pa.duration("us"), pa.list_(pa.duration("us")), pa.null()])
+def test_types_that_json_is_not_read_as_are_told_by_name(wanted: pa.DataType) -> None:
+    with pytest.raises(OptionError, match=r"value\.a.* cannot build: use from_json"):
+        check_type(pa.field("value", pa.struct([("a", wanted)])), "value")
+
+
+def test_deep_nesting_costs_its_record_only() -> None:
+    deep = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    found = decode(
+        [b'{"id":1}', deep, b'{"id":2}'],
+        pa.struct([("id", pa.int64()), ("m", pa.map_(pa.string(), pa.string()))]),
+    )
+    assert list(found.errors) == [1]

@@ -1,0 +1,157 @@
+"""What the tasks of the source and the sink do against real brokers, without a Spark around them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from headrace.client.connection import Connection
+from headrace.client.key_partition import partition_of_key
+from headrace.ids import TopicPartition
+from headrace.pipelines import task_clients
+from headrace.pipelines.cluster_offsets import ClusterOffsets
+from headrace.pipelines.range_reading import DataLost, TaskRange, read_range
+from headrace.pipelines.row_writing import write_rows
+from headrace.pipelines.sink import parse_sink_options
+from headrace.pipelines.source_options import SourceOptions, parse_source_options
+from headrace.testing.embedded_cluster import EmbeddedCluster
+from headrace.wire.messages.fetch import FetchRequest
+from tests.support.spark_topics import Topics
+
+VALUES = pa.schema([("value", pa.binary())])
+RECORDS = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
+
+
+@pytest.fixture(autouse=True)
+def fresh_clients() -> Iterator[None]:
+    """Tests share one process, as tasks do; clients of brokers that are gone must not stay."""
+    yield
+    for leaders in task_clients._leaders.values():
+        leaders.close()
+    for producer in list(task_clients._producers.values()):
+        producer.close()
+    task_clients._leaders.clear()
+    task_clients._producers.clear()
+
+
+def source(topics: Topics, names: str, **options: str) -> SourceOptions:
+    given = {"kafka.bootstrap.servers": topics.bootstrap_servers, "subscribe": names}
+    more = {name.replace("__", "."): value for name, value in options.items()}
+    return parse_source_options(given | more, streaming=True)
+
+
+def read(options: SourceOptions, topic: str, end: int) -> list[bytes]:
+    task = TaskRange(partition=TopicPartition(topic, 0), start=0, end=end, topic_id=None)
+    return [
+        value
+        for rows in read_range(task, VALUES, options)
+        for value in rows.column("value").to_pylist()
+    ]
+
+
+def written(topics: Topics, topic: str, keys: list[bytes], **options: str) -> None:
+    given = {"kafka.bootstrap.servers": topics.bootstrap_servers, "topic": topic}
+    more = {name.replace("__", "."): value for name, value in options.items()}
+    column = pa.array(keys, pa.binary())
+    rows = pa.RecordBatch.from_arrays([column, column], ["key", "value"])
+    write_rows(iter([rows]), parse_sink_options(given | more, RECORDS))
+
+
+def test_a_deleted_topic_is_missing_from_the_end_offsets_and_the_others_are_told(
+    topics: Topics,
+) -> None:
+    kept, dropped = topics.create("kept"), topics.create("dropped")
+    topics.send(kept, ["x"])
+    # What was found is believed for a minute: the deletion shows in the offsets first.
+    options = source(topics, f"{kept},{dropped}", **{"partition.metadata.cache.ttl.ms": "60000"})
+    cluster = ClusterOffsets(options)
+    try:
+        both = {TopicPartition(kept, 0), TopicPartition(dropped, 0)}
+        assert set(cluster.ends([])) == both
+        topics.delete(dropped)
+        since = time.monotonic()
+        assert cluster.ends(both) == {TopicPartition(kept, 0): 1}
+        assert time.monotonic() - since < 30, "no election is waited for"
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
+def test_a_task_whose_topic_was_deleted_does_not_wait_for_an_election(
+    topics: Topics, fail_on_data_loss: str
+) -> None:
+    topic = topics.create("deleted")
+    topics.send(topic, ["x"])
+    options = source(topics, topic, failOnDataLoss=fail_on_data_loss)
+    assert read(options, topic, 1) == [b"x"]
+    topics.delete(topic)
+    since = time.monotonic()
+    if fail_on_data_loss == "true":
+        with pytest.raises(DataLost, match="does not exist any more"):
+            read(options, topic, 1)
+    else:
+        assert read(options, topic, 1) == []
+    assert time.monotonic() - since < 30
+
+
+def test_added_partitions_are_used_by_a_sink_that_wrote_before(topics: Topics) -> None:
+    topic = topics.create("widened")
+    keys = [b"%d" % number for number in range(50)]
+    written(topics, topic, keys, kafka__metadata__max__age__ms="0")
+    topics.grow(topic, 4)
+    while topics.partitions_of(topic) != [0, 1, 2, 3]:
+        time.sleep(0.05)
+    written(topics, topic, keys, kafka__metadata__max__age__ms="0")
+    second = [each for each in topics.read(topic) if each.partition or each.offset >= len(keys)]
+    assert sorted((each.key, each.partition) for each in second) == sorted(
+        (key, partition_of_key(key, 4)) for key in keys
+    )
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The peers that were sent Fetch requests."""
+    peers: list[str] = []
+    begin = Connection.begin
+
+    def noted(self: Connection, request: Any, version: int | None = None) -> None:
+        if isinstance(request, FetchRequest):
+            peers.append(self._peer)
+        begin(self, request, version)
+
+    monkeypatch.setattr(Connection, "begin", noted)
+    return peers
+
+
+def test_the_replica_in_the_readers_rack_is_read(asked: list[str]) -> None:
+    settings = {
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    }
+    with (
+        EmbeddedCluster(settings, racks=("r1", "r2", "r3")) as cluster,
+        Topics(cluster, suffix="") as topics,
+    ):
+        cluster.create_topic("near")
+        topics.send("near", [str(number) for number in range(100)])
+        cluster.wait_until_in_sync()
+        leader = cluster.leader("near")
+        follower = next(each for each in cluster.brokers if each != leader)
+        options = source(topics, "near", kafka__client__rack=f"r{follower}")
+        values = [b"%d" % number for number in range(100)]
+        assert read(options, "near", 100) == values
+        servers = {each: broker.bootstrap_servers for each, broker in cluster.brokers.items()}
+        assert asked[0] == servers[leader]
+        assert asked[-1] == servers[follower]
+        assert len(asked) < 10
+        asked.clear()
+        assert read(options, "near", 100) == values
+        assert set(asked) == {servers[follower]}, "the next task remembers it"
+        asked.clear()
+        cluster.kill(follower)
+        assert read(options, "near", 100) == values, "the leader serves what its follower cannot"
+        assert len(asked) < 20
