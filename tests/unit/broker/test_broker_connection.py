@@ -227,8 +227,6 @@ def test_views_of_files_are_not_touched_when_many_pieces_are_merged() -> None:
     run(story())
 
 
-def test_an_answer_in_very_many_pieces_is_joined_before_it_is_sent() -> None:
-=======
 def test_small_pieces_are_joined_where_they_are_very_many() -> None:
     async def story() -> None:
         owner = Owner()
