@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from headrace.controller.growth import CreatePartitions, MorePartitions
+from headrace.controller.reassignment import AlterReassignments
 from headrace.coordination import zookeeper_server
 from headrace.coordination.membership import prepare
 from headrace.coordination.store import Create, Node, SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordination.zookeeper_bulk import BulkReadFailed, read_nodes
+from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.test_driver import Broker, topics
 from tests.unit.coordination.store_contract import CASES, Case
@@ -353,5 +356,46 @@ def test_a_controller_on_zookeeper_hands_over_with_its_session(connect: str) -> 
                 assert [p.leader for p in partitions[:4]] == [0, -1, 0, -1]
                 assert [p.leader_epoch for p in partitions[:4]] == [0, 1, 0, 1]
         await first.close()
+
+    asyncio.run(story())
+
+
+def test_a_topic_with_thousands_of_partitions_moves_and_grows_up_to_what_zookeeper_takes(
+    connect: str,
+) -> None:
+    """All partitions are reassigned at once, in several writes; a node that is too large is refused before any."""
+
+    async def story() -> None:
+        first, second = ZooKeeperStore(connect), ZooKeeperStore(connect)
+        await first.open()
+        await second.open()
+        await prepare(first)
+        async with (
+            Broker(first, 0).running() as controller,
+            Broker(second, 1).running(),
+        ):
+            await controller.until(lambda: set(controller.state.brokers) == {0, 1})
+            count = 9_000
+            (answer,) = await controller.driver.ask(topics("t", partitions=count))
+            assert answer.error is ErrorCode.NONE
+            before = controller.state.topics["t"].partitions
+            targets = {
+                TopicPartition("t", index): tuple({0, 1} - set(each.replicas)) + each.replicas
+                for index, each in enumerate(before)
+            }
+            answers = await controller.driver.ask(AlterReassignments(targets=targets))
+            assert {each.error for each in answers} == {ErrorCode.NONE}
+            assert all(each.is_reassigning for each in controller.state.topics["t"].partitions)
+            error = ErrorCode.NONE
+            while error is ErrorCode.NONE:
+                count += 9_000
+                grow = CreatePartitions(topics=(MorePartitions(name="t", count=count),))
+                (answer,) = await controller.driver.ask(grow)
+                error = answer.error
+            assert error is ErrorCode.INVALID_PARTITIONS
+            assert "too large for the coordination store" in str(answer.message)
+            assert len(controller.state.topics["t"].partitions) == count - 9_000 > 9_000
+        await first.close()
+        await second.close()
 
     asyncio.run(story())

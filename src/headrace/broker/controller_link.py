@@ -3,7 +3,8 @@
 Where this broker holds the seat, both are calls. Elsewhere they are requests over one connection each, to the address
 that the holder of the seat registered. A change is applied once and in order: the stream of each controller starts with a
 snapshot, and batches of an older controller are dropped. When the seat changes hands, nobody waits any longer for the one
-who held it: it may stand still without its connections being lost.
+who held it: it may stand still without its connections being lost. Changes of a newer controller that this version cannot
+read cost nothing but their news.
 """
 
 import asyncio
@@ -35,6 +36,7 @@ _PULL_TIMEOUT_S: Final = 6.0
 _ASK_TIMEOUT_S: Final = 30.0
 _RETRY_S: Final = 0.1
 _FIRST_RETRY_S: Final = 0.01  # another controller is often there soon
+_UNREADABLE_RETRY_S: Final = 5.0
 _ASK_ATTEMPTS: Final = 30
 _GONE: Final = (Disconnected, NotController, OSError, StoreFailed, TimeoutError)
 
@@ -61,6 +63,7 @@ class ControllerLink:
         self._pulling: AsyncConnection | None = None
         self._pulling_id = -1
         self._pause_s = _RETRY_S
+        self._seat_changed = asyncio.Event()
         # What a creation waits for before it is answered: that this broker has taken up its share.
         self.after_creation: Callable[[], Awaitable[None]] | None = None
 
@@ -93,7 +96,10 @@ class ControllerLink:
             raise NotController(response.controller_id)
         if response.error_code:
             raise StoreFailed(f"the controller answers {ErrorCode.of(response.error_code).name}")
-        answer: A = decode_answer(kind, response.answer)
+        try:
+            answer: A = decode_answer(kind, response.answer)
+        except MalformedMessage as error:
+            raise StoreFailed(f"the controller is of another version: {error}") from error
         return answer
 
     async def _asking_connection(self) -> AsyncConnection:
@@ -155,9 +161,27 @@ class ControllerLink:
                     except _GONE as error:
                         _logger.debug("no changes from the controller: %s", error)
                     except MalformedMessage as error:
-                        _logger.error("the controller's changes cannot be read: %s", error)
+                        await self._wait_for_readable_changes(error)
                 await asyncio.sleep(self._pause_s)
                 self._pause_s = min(2 * self._pause_s, _RETRY_S)
+
+    async def _wait_for_readable_changes(self, error: MalformedMessage) -> None:
+        """Keep the last cluster state until there is another controller, or for a while.
+
+        Skipping what cannot be read would leave a false state, and ending would turn a rolling upgrade into an outage.
+        """
+        _logger.error(
+            "broker %d, the controller, publishes changes that this version cannot read (%s). This broker goes on with the "
+            "cluster state that it has; it hears of no new topic, leader or config until it is upgraded",
+            self._pulling_id,
+            error,
+        )
+        self._seat_changed.clear()
+        try:
+            async with asyncio.timeout(_UNREADABLE_RETRY_S):
+                await self._seat_changed.wait()
+        except TimeoutError:
+            pass
 
     async def _watch_seat(self) -> None:
         changed = asyncio.Event()
@@ -166,6 +190,7 @@ class ControllerLink:
             while True:
                 await changed.wait()
                 changed.clear()
+                self._seat_changed.set()
                 controller_id = await holder(self._store)
                 if self._asking is not None and self._asking_id != controller_id:
                     self._asking.abort()

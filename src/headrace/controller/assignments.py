@@ -52,6 +52,16 @@ def check_count(core: Core, count: int) -> None:
         )
 
 
+def check_fits(core: Core, topic: str, count: int, group: Group) -> None:
+    """Refuse a topic whose assignment the store does not take in one write."""
+    if not core.fits(group):
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The assignment of topic '{topic}' with {count} partitions is too large for the "
+            f"coordination store, which takes {core.max_group_bytes} bytes in one write.",
+        )
+
+
 def racks_for(core: Core, factor: int) -> dict[int, str | None]:
     """The brokers that can take replicas, and their racks. Refused when they are too few."""
     brokers = core.state.brokers

@@ -2,7 +2,8 @@
 
 Owns their bytes as well: brokers pull them from the controller as JSON. A change says what is so
 from now on, never what was asked for. A reader ignores fields that it does not know; a kind that
-it does not know is refused, because skipping it would leave a false picture.
+it does not know is refused, because skipping it would leave a false picture. A version that adds a kind must also raise
+the version of PullChanges, by which a controller sees what a reader knows.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from headrace.controller.values import Broker, ConfigKind, Partition
+from headrace.errors import MalformedMessage
 
 
 class ControllerElected(msgspec.Struct, frozen=True, tag="controller"):
@@ -129,8 +131,11 @@ def encode(batch: ChangeBatch) -> bytes:
 
 
 def decode(data: bytes) -> ChangeBatch:
-    """The batch that `encode` wrote. Raises msgspec.MsgspecError."""
-    return _decoder.decode(data)
+    """The batch that `encode` wrote, here or in another version of Headrace. Raises MalformedMessage."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise MalformedMessage(str(error)) from error
 
 
 class ChangeGate:

@@ -16,7 +16,7 @@ from headrace.controller.changes import Change, PartitionChanged
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.values import ALL_BROKERS, ConfigKind, Partition
 from headrace.coordination.nodes import PartitionStateNode, TopicNode
-from headrace.coordination.store import Create, Delete, Operation, Set
+from headrace.coordination.store import Create, Delete, Operation, Set, weight
 
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
@@ -111,6 +111,12 @@ class Core(msgspec.Struct):
     seen_epochs: dict[int, int] = {}
     # The brokers whose sessions live, registered or not.
     sessions: frozenset[int] = frozenset()
+    # What the store takes in one write; None if there is no limit.
+    max_group_bytes: int | None = None
+
+    def fits(self, group: Group) -> bool:
+        """Whether the store takes these operations in one write."""
+        return self.max_group_bytes is None or sum(map(weight, group)) <= self.max_group_bytes
 
     def live(self) -> set[int]:
         """The brokers that are registered."""

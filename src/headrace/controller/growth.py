@@ -11,6 +11,7 @@ import msgspec
 from headrace.controller.assignments import (
     check_assignment,
     check_count,
+    check_fits,
     check_someone_lives,
     first_states,
     racks_for,
@@ -88,15 +89,10 @@ def _grow(core: Core, wanted: MorePartitions) -> tuple[list[Group], PartitionsAd
     check_count(core, additional)
     replicas = _further_replicas(core, topic, wanted, additional)
     partitions = first_states(core, replicas, core.state.config(ConfigKind.TOPIC, topic.name))
-    groups = [
-        (
-            core.nodes.put(
-                TopicNode.path(topic.name),
-                topic_node(topic.topic_id, [*topic.partitions, *partitions]).encode(),
-            ),
-        ),
-        *state_groups(core, topic.name, present, partitions),
-    ]
+    node = topic_node(topic.topic_id, [*topic.partitions, *partitions])
+    head: Group = (core.nodes.put(TopicNode.path(topic.name), node.encode()),)
+    check_fits(core, topic.name, wanted.count, head)
+    groups = [head, *state_groups(core, topic.name, present, partitions)]
     return groups, PartitionsAdded(topic.name, present, partitions)
 
 

@@ -167,8 +167,8 @@ class _Taken:
             groups.append(group)
             changes.append(change)
         for topic, partitions in self._arrived.items():
-            group, moved = write_assignment(self._core, topic, partitions)
-            groups.append(group)
+            topic_groups, moved = write_assignment(self._core, topic, partitions)
+            groups += topic_groups
             changes += moved
         return tuple(groups), tuple(changes)
 

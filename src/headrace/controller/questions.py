@@ -76,5 +76,8 @@ def encode_answer(answer: Any) -> bytes:
 
 
 def decode_answer(kind: str, data: bytes) -> Any:
-    """The answer to an event of this kind."""
-    return msgspec.msgpack.decode(data, type=_QUESTIONS[kind].answer)
+    """The answer to an event of this kind. Raises MalformedMessage."""
+    try:
+        return msgspec.msgpack.decode(data, type=_QUESTIONS[kind].answer)
+    except msgspec.MsgspecError as error:
+        raise MalformedMessage(f"answer to {kind}: {error}") from error

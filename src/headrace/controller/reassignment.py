@@ -5,7 +5,7 @@ together; it arrives when all that were added are in sync, and then the leaving 
 same write as the leadership if that has to move too. A move can be taken back until then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from headrace.controller.growth import topic_node
 from headrace.controller.refusals import Refusal
 from headrace.controller.values import NO_LEADER, Partition
 from headrace.coordination.nodes import TopicNode
+from headrace.coordination.store import Operation, Set
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 
@@ -39,26 +40,31 @@ class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
 
     def decide(self, core: Core) -> Decision[tuple[PartitionAnswer, ...]]:
         """Start or take back what can be; each partition stands for itself."""
-        answers = []
+        answers: dict[TopicPartition, PartitionAnswer] = {}
         moved: dict[str, dict[int, Partition]] = {}
         for where, target in self.targets.items():
             try:
                 after = self._after(core, where, target)
             except Refusal as refusal:
-                answers.append(
-                    PartitionAnswer(partition=where, error=refusal.code, message=refusal.text)
+                answers[where] = PartitionAnswer(
+                    partition=where, error=refusal.code, message=refusal.text
                 )
                 continue
-            answers.append(PartitionAnswer(partition=where))
+            answers[where] = PartitionAnswer(partition=where)
             if after != core.state.partition(*where):
                 moved.setdefault(where.topic, {})[where.partition] = after
         groups: list[Group] = []
         changes: list[Change] = []
         for topic, partitions in moved.items():
-            group, topic_changes = write_assignment(core, topic, partitions)
-            groups.append(group)
-            changes += topic_changes
-        return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
+            topic_groups, topic_changes = write_assignment(core, topic, partitions)
+            if all(map(core.fits, topic_groups)):
+                groups += topic_groups
+                changes += topic_changes
+            else:
+                answers.update(_too_large(core, topic, partitions))
+        return Decision(
+            answer=tuple(answers.values()), groups=tuple(groups), changes=tuple(changes)
+        )
 
     def _after(
         self, core: Core, where: TopicPartition, target: tuple[int, ...] | None
@@ -214,20 +220,53 @@ def _fenced(before: Partition, after: Partition) -> Partition:
     return after
 
 
+def _too_large(
+    core: Core, topic: str, indexes: Iterable[int]
+) -> dict[TopicPartition, PartitionAnswer]:
+    text = (
+        f"The assignment of topic {topic} would be too large for the coordination store, which takes "
+        f"{core.max_group_bytes} bytes in one write. Reassign fewer partitions at a time."
+    )
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    places = [TopicPartition(topic, index) for index in indexes]
+    return {each: PartitionAnswer(partition=each, error=code, message=text) for each in places}
+
+
 def write_assignment(
     core: Core, topic: str, after: Mapping[int, Partition]
-) -> tuple[Group, list[PartitionChanged]]:
-    """The topic's node and the partitions' states, in one write."""
+) -> tuple[list[Group], list[PartitionChanged]]:
+    """The topic's node and the partitions' states: in one write, or in as many as the store needs.
+
+    Each write holds the states of some partitions and the topic's node with these partitions changed, so after any of
+    them node and states agree.
+    """
     known = core.state.topics[topic]
-    changed: Sequence[Partition] = [
-        after.get(index, partition) for index, partition in enumerate(known.partitions)
-    ]
-    node = topic_node(known.topic_id, changed)
-    operations = [core.nodes.put(TopicNode.path(topic), node.encode())]
-    changes = []
-    for index, partition in after.items():
-        fenced = _fenced(known.partitions[index], partition)
-        group, change = core.write_partition(topic, index, fenced)
-        operations += group
-        changes.append(change)
-    return tuple(operations), changes
+    partitions = list(known.partitions)
+    path = TopicNode.path(topic)
+    version = core.nodes.known[path]
+    groups: list[Group] = []
+    changes: list[PartitionChanged] = []
+
+    def write(indexes: Sequence[int]) -> None:
+        before = partitions.copy()
+        for index in indexes:
+            partitions[index] = after[index]
+        node = topic_node(known.topic_id, partitions)
+        operations: list[Operation] = [Set(path, node.encode(), version + len(groups))]
+        own_changes = []
+        for index in indexes:
+            fenced = _fenced(known.partitions[index], after[index])
+            group, change = core.write_partition(topic, index, fenced)
+            operations += group
+            own_changes.append(change)
+        if len(indexes) > 1 and not core.fits(tuple(operations)):
+            partitions[:] = before
+            middle = len(indexes) // 2
+            write(indexes[:middle])
+            write(indexes[middle:])
+        else:
+            groups.append(tuple(operations))
+            changes.extend(own_changes)
+
+    write(list(after))
+    return groups, changes

@@ -11,7 +11,13 @@ from uuid import UUID
 
 import msgspec
 
-from headrace.controller.assignments import assigned, chosen, first_states, state_groups
+from headrace.controller.assignments import (
+    assigned,
+    check_fits,
+    chosen,
+    first_states,
+    state_groups,
+)
 from headrace.controller.changes import (
     Change,
     ConfigChanged,
@@ -136,6 +142,7 @@ def _create(
         changes.append(ConfigChanged(ConfigKind.TOPIC, topic.name, configs))
     head.append(Create(TopicNode.path(topic.name), node.encode()))
     head.append(Create(PartitionStateNode.folder(topic.name)))
+    check_fits(core, topic.name, len(partitions), tuple(head))
     changes.append(TopicCreated(topic.name, topic_id, partitions))
     answer = TopicAnswer(
         name=topic.name,

@@ -114,11 +114,13 @@ def _make_way(partition: Partition, records: bytes | memoryview, now_ms: int) ->
 def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> Taken:
     """The leader's log starts at this offset, by an answer that counts. Raises LogClosed, DiskFailed."""
     end_offset = partition.log.log_end_offset
-    if leader_start_offset <= end_offset:
+    is_empty = partition.log.log_start_offset == end_offset
+    if leader_start_offset == end_offset or (leader_start_offset < end_offset and not is_empty):
         # Our log reaches into the leader's: the epochs will tell where to cut.
         return Taken.WAIT
+    # An empty log has no epochs to compare by. If it is past the leader's end, the leader was elected uncleanly.
     _logger.warning(
-        "%s starts again at %d: the leader no longer has %d",
+        "%s starts again at %d: the leader does not have %d",
         partition.topic_partition,
         leader_start_offset,
         end_offset,

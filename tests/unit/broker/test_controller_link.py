@@ -1,19 +1,29 @@
-"""What a broker tells of its connection to the controller: that it broke, unless the broker itself gave it up."""
+"""A broker's link to the controller: when it tells of a broken connection, and what it makes of another version."""
 
 import asyncio
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from headrace.broker import controller_link
 from headrace.broker.controller_link import ControllerLink
+from headrace.broker.internal_apis import ask_controller
+from headrace.broker.request import RequestContext
 from headrace.client.async_connection import AsyncConnection
 from headrace.client.exchange import Disconnected
 from headrace.controller.driver import ControllerDriver, NotController
+from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.store import StoreFailed
 from headrace.testing.memory_store import MemoryStore, MemoryTree
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.internal import PullChangesResponse
+from headrace.wire.internal import (
+    AskControllerRequest,
+    AskControllerResponse,
+    PullChangesResponse,
+)
+from tests.unit.broker.apis.one_broker import connection_to
 from tests.unit.client.answers import answer_frame
 from tests.unit.client.test_async_connection import MemoryTransport
 from tests.unit.controller.cluster_model import PlainRules
@@ -78,3 +88,42 @@ def test_one_with_somebody_who_is_not_the_controller_is_not(
         connection.data_received(answer_frame(0, refusal, 0))
 
     assert asyncio.run(told_when_it_ends(refuse, NotController, monkeypatch)) == []
+
+
+def test_a_question_of_a_newer_broker_is_answered(caplog: pytest.LogCaptureFixture) -> None:
+    """The connection stays, and so does what else is asked over it."""
+
+    async def ask() -> int:
+        store = MemoryStore(MemoryTree())
+        driver = ControllerDriver(store, US, config_rules=PlainRules())
+        request = AskControllerRequest(kind="AskedLater", event=b"")
+        context = RequestContext(request.API_KEY, 0, f"broker-{CONTROLLER}", connection_to())
+        return (await ask_controller.handle(request, context, driver=driver)).error_code
+
+    assert asyncio.run(ask()) == ErrorCode.UNSUPPORTED_VERSION
+    assert "client broker-2 asks what this controller does not know: 'AskedLater'" in caplog.text
+
+
+def test_an_answer_of_a_newer_controller_is_a_failure_that_callers_expect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        connection = AsyncConnection("me")
+        transport = MemoryTransport(connection)
+        connection.connection_made(transport)
+        store = MemoryStore(MemoryTree())
+        driver = ControllerDriver(store, US, config_rules=PlainRules())
+        link = ControllerLink(driver, store, US, "INTERNAL")
+
+        async def asking() -> AsyncConnection:
+            return connection
+
+        monkeypatch.setattr(link, "_asking_connection", asking)
+        waiting = asyncio.create_task(link.ask(AllocateProducerIds(broker_id=1, broker_epoch=1)))
+        await transport.has_written.wait()
+        response = AskControllerResponse(answer=msgspec.msgpack.encode({"error": 30_000}))
+        connection.data_received(answer_frame(0, response, 0))
+        with pytest.raises(StoreFailed, match="another version"):
+            await waiting
+
+    asyncio.run(story())

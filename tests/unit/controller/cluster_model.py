@@ -17,7 +17,16 @@ from headrace.controller.loading import Trees, picture_of
 from headrace.controller.machine import ControllerMachine
 from headrace.controller.values import Broker, ConfigKind, Endpoint, Partition
 from headrace.coordination.nodes import ROOTS, ProducerIdBlockNode
-from headrace.coordination.store import Check, Create, Delete, Node, Operation, Set, parent_of
+from headrace.coordination.store import (
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    Set,
+    parent_of,
+    weight,
+)
 
 A = TypeVar("A")
 
@@ -49,6 +58,7 @@ class ClusterModel:
         self._txn = 0
         self._topic_ids = 0
         self.controller_epoch = 0
+        self.max_group_bytes: int | None = None  # that the store takes in one write
         self.settings = ControllerSettings()  # of the broker that the next controller runs on
         self.replica = ClusterState()
         self._log = ChangeLog(-1)
@@ -74,6 +84,7 @@ class ClusterModel:
                 new_topic_id=self._new_topic_id,
                 random_below=lambda _: 0,
                 seen_epochs=picture.seen_epochs,
+                max_group_bytes=self.max_group_bytes,
             )
         )
         seen = BrokersSeen(registrations=dict(self.registrations))
@@ -160,6 +171,8 @@ class ClusterModel:
 
     def _write(self, groups: tuple[Group, ...] | list[Group]) -> None:
         for group in groups:
+            if self.max_group_bytes is not None:
+                assert sum(map(weight, group)) <= self.max_group_bytes, "the store takes less"
             self._txn += 1
             for operation in group:
                 self._apply(operation)

@@ -4,15 +4,18 @@ from uuid import UUID
 
 import pytest
 
+from headrace.controller.values import Partition as PartitionState
 from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.records.batch_view import stamp
-from headrace.replication.following import Taken, lag_after, question, take
+from headrace.replication.following import Taken, lag_after, question, take, take_start
 from headrace.replication.partition import Partition
+from headrace.replication.partition_read import FollowerFetch
 from headrace.testing.memory_disk import MemoryDisk
+from headrace.testing.simulation.follower import fetched
 from headrace.wire.messages.fetch import EpochEndOffset, PartitionData
 
 ORDERS = TopicPartition("orders", 0)
@@ -119,3 +122,46 @@ def test_a_follower_on_a_full_disk_asks_again_and_goes_on_when_there_is_room(
     answer.records = stored(fetch_offset, 10 - fetch_offset)
     assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
     assert (follower.log.log_end_offset, follower.high_watermark) == (10, 10)
+
+
+def leading(count: int) -> Partition:
+    """Elected uncleanly: it has this many records, all of epoch 1."""
+    made = following(high_watermark=count)
+    made.truncate_as_follower(count, now_ms=NOW_MS)
+    made.become_leader(2, PartitionState((2, 1), (2,), 2, 4, 0, min_isr=1), now_ms=NOW_MS)
+    return made
+
+
+def exchange(leader: Partition, follower: Partition) -> Taken:
+    """One fetch of the follower, and its question for the leader's start if need be."""
+    asked = question(follower, max_bytes=1 << 20)
+    fetch = FollowerFetch(
+        1, 10, asked.fetch_offset, asked.last_fetched_epoch, 4, asked.log_start_offset
+    )
+    found = leader.read_as_leader(fetch, 1 << 20, now_ms=NOW_MS)
+    taken = take(follower, fetched(0, found), now_ms=NOW_MS)
+    if taken is Taken.ASK_FOR_START:
+        taken = take_start(follower, leader.log.log_start_offset, now_ms=NOW_MS)
+    return taken
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_an_empty_log_past_the_leaders_end_starts_again(is_deleted: bool) -> None:
+    """After an unclean election. There is no epoch to compare by, and nothing that could be lost."""
+    follower = following(high_watermark=5)
+    if is_deleted:
+        follower.log.advance_log_start(5)
+    else:
+        follower.start_again_at(7, now_ms=NOW_MS)
+    leader = leading(3)
+    for _ in range(3):
+        assert exchange(leader, follower) is Taken.GO_ON
+    log = follower.log
+    assert (log.log_start_offset, log.log_end_offset, follower.high_watermark) == (0, 3, 3)
+
+
+def test_a_log_with_records_is_not_dropped_because_a_leader_starts_earlier() -> None:
+    """The epochs will tell where to cut."""
+    follower = following(high_watermark=5)
+    assert take_start(follower, 3, now_ms=NOW_MS) is Taken.WAIT
+    assert follower.log.log_end_offset == 5
