@@ -92,8 +92,9 @@ class TcpProxy:
     async def _reset(self) -> None:
         writers, self._writers = self._writers, set()
         for writer in writers:
-            connection = writer.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            with contextlib.suppress(OSError):  # closed already
+                connection = writer.get_extra_info("socket")
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             writer.transport.abort()
 
     async def _end_pipes(self) -> None:
@@ -101,8 +102,16 @@ class TcpProxy:
             pipe.cancel()
         await asyncio.gather(*self._pipes, return_exceptions=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        self._start(self._dial(reader, writer))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        pipe = self._loop.create_task(work)
+        self._pipes.add(pipe)
+        pipe.add_done_callback(self._pipes.discard)
+
+    async def _dial(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._forwarding.wait()
         try:
             onward = await asyncio.open_connection("127.0.0.1", self._target_port)
@@ -111,9 +120,7 @@ class TcpProxy:
             return
         self._writers.add(onward[1])
         for source, sink in ((reader, onward[1]), (onward[0], writer)):
-            pipe = self._loop.create_task(self._forward(source, sink))
-            self._pipes.add(pipe)
-            pipe.add_done_callback(self._pipes.discard)
+            self._start(self._forward(source, sink))
 
     async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
