@@ -11,9 +11,11 @@ import pytest
 from headrace.broker.roles import Roles
 from headrace.controller import isr
 from headrace.controller.brokers import Registration
+from headrace.controller.core import Core
 from headrace.controller.isr import IsrProposal
 from headrace.controller.isr_proposals import IsrProposals
 from headrace.controller.values import Partition as PartitionState
+from headrace.coordination.lease import SessionLease
 from headrace.log.append_result import Refused
 from headrace.replication.leader import LeaderState
 from headrace.replication.partition import Partition
@@ -135,6 +137,21 @@ def forgets_what_it_proposed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IsrProposals, "due", due_anew)
 
 
+def outlives_its_lease(patch: pytest.MonkeyPatch) -> None:
+    """A leader that does not hear from the store goes on until somebody tells it."""
+    patch.setattr(SessionLease, "is_over", lambda self: False)
+
+
+def leads_without_a_registration(patch: pytest.MonkeyPatch) -> None:
+    """A cluster state in which this broker is not registered is ignored."""
+    patch.setattr(Roles, "_resign_all", lambda self: None)
+
+
+def elects_uncleanly_beside_a_living_session(patch: pytest.MonkeyPatch) -> None:
+    """A broker whose registration was removed counts as dead, although its session lives."""
+    patch.setattr(Core, "removed", lambda self, live: frozenset())
+
+
 # Each with a seed that catches it.
 VARIANTS: dict[Variant, int] = {
     truncates_by_high_watermark: 18,
@@ -147,4 +164,7 @@ VARIANTS: dict[Variant, int] = {
     leads_again_after_a_restart: 12,
     trusts_whoever_comes_back: 104,
     forgets_what_it_proposed: 5,
+    outlives_its_lease: 1,
+    leads_without_a_registration: 1,
+    elects_uncleanly_beside_a_living_session: 1,
 }

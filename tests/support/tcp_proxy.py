@@ -25,6 +25,7 @@ class TcpProxy:
         self._loop = asyncio.new_event_loop()
         self._pipes: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._sockets: set[Any] = set()
         self._server: asyncio.Server | None = None
         self._forwarding = asyncio.Event()
         self._forwarding.set()
@@ -92,8 +93,8 @@ class TcpProxy:
     async def _reset(self) -> None:
         writers, self._writers = self._writers, set()
         for writer in writers:
+            connection = writer.get_extra_info("socket")
             with contextlib.suppress(OSError):  # closed already
-                connection = writer.get_extra_info("socket")
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             writer.transport.abort()
 
@@ -101,10 +102,18 @@ class TcpProxy:
         for pipe in tuple(self._pipes):
             pipe.cancel()
         await asyncio.gather(*self._pipes, return_exceptions=True)
+        await self._reset()
+        while self._sockets:  # closed by the loop, one turn after they were given up
+            self._sockets = {each for each in self._sockets if each.fileno() != -1}
+            await asyncio.sleep(0.001)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        self._keep(writer)
         self._start(self._dial(reader, writer))
+
+    def _keep(self, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        self._sockets.add(writer.get_extra_info("socket"))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         pipe = self._loop.create_task(work)
@@ -118,7 +127,7 @@ class TcpProxy:
         except OSError:
             writer.transport.abort()
             return
-        self._writers.add(onward[1])
+        self._keep(onward[1])
         for source, sink in ((reader, onward[1]), (onward[0], writer)):
             self._start(self._forward(source, sink))
 
