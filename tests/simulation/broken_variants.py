@@ -12,9 +12,11 @@ import pytest
 from headrace.broker.roles import Roles
 from headrace.controller import brokers, configs, isr
 from headrace.controller.brokers import Registration
+from headrace.controller.core import Core
 from headrace.controller.isr import IsrProposal
 from headrace.controller.isr_proposals import IsrProposals
 from headrace.controller.values import Partition as PartitionState
+from headrace.coordination.lease import SessionLease
 from headrace.log.append_result import Refused
 from headrace.replication.leader import LeaderState
 from headrace.replication.partition import Partition
@@ -159,6 +161,21 @@ def commits_by_its_own_minimum(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "become_leader", become_leader_of_one)
 
 
+def outlives_its_lease(patch: pytest.MonkeyPatch) -> None:
+    """A leader that does not hear from the store goes on until somebody tells it."""
+    patch.setattr(SessionLease, "is_over", lambda self: False)
+
+
+def leads_without_a_registration(patch: pytest.MonkeyPatch) -> None:
+    """A cluster state in which this broker is not registered is ignored."""
+    patch.setattr(Roles, "_resign_all", lambda self: None)
+
+
+def elects_uncleanly_beside_a_living_session(patch: pytest.MonkeyPatch) -> None:
+    """A broker whose registration was removed counts as dead, although its session lives."""
+    patch.setattr(Core, "removed", lambda self, live: frozenset())
+
+
 # Each with a seed that catches it.
 VARIANTS: dict[Variant, int] = {
     truncates_by_high_watermark: 18,
@@ -173,4 +190,7 @@ VARIANTS: dict[Variant, int] = {
     forgets_what_it_proposed: 5,
     keeps_the_eligible_when_the_minimum_changes: 46,
     commits_by_its_own_minimum: 16,
+    outlives_its_lease: 1,
+    leads_without_a_registration: 1,
+    elects_uncleanly_beside_a_living_session: 1,
 }

@@ -335,6 +335,14 @@ class ClusterProcess:
         """Each partition as clients are told of it; nothing while the topic is not known."""
         return {index: view for (_, index), view in _views(self.metadata(topic)).items()}
 
+    def partitions_seen_by(self, broker_id: int, topic: str) -> dict[int, PartitionView]:
+        """Each partition as this broker tells clients of it."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        with Connection("127.0.0.1", self.brokers[broker_id].port, timeout_s=5) as connection:
+            return {index: view for (_, index), view in _views(connection.send(request)).items()}
+
     def leader(self, topic: str, partition: int = 0) -> int:
         """The broker that leads a partition; waits for there to be one."""
         leader = -1

@@ -25,6 +25,7 @@ class TcpProxy:
         self._loop = asyncio.new_event_loop()
         self._pipes: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._sockets: set[Any] = set()
         self._server: asyncio.Server | None = None
         self._forwarding = asyncio.Event()
         self._forwarding.set()
@@ -93,27 +94,42 @@ class TcpProxy:
         writers, self._writers = self._writers, set()
         for writer in writers:
             connection = writer.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            with contextlib.suppress(OSError):  # closed already
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             writer.transport.abort()
 
     async def _end_pipes(self) -> None:
         for pipe in tuple(self._pipes):
             pipe.cancel()
         await asyncio.gather(*self._pipes, return_exceptions=True)
+        await self._reset()
+        while self._sockets:  # closed by the loop, one turn after they were given up
+            self._sockets = {each for each in self._sockets if each.fileno() != -1}
+            await asyncio.sleep(0.001)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._keep(writer)
+        self._start(self._dial(reader, writer))
+
+    def _keep(self, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        self._sockets.add(writer.get_extra_info("socket"))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        pipe = self._loop.create_task(work)
+        self._pipes.add(pipe)
+        pipe.add_done_callback(self._pipes.discard)
+
+    async def _dial(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._forwarding.wait()
         try:
             onward = await asyncio.open_connection("127.0.0.1", self._target_port)
         except OSError:
             writer.transport.abort()
             return
-        self._writers.add(onward[1])
+        self._keep(onward[1])
         for source, sink in ((reader, onward[1]), (onward[0], writer)):
-            pipe = self._loop.create_task(self._forward(source, sink))
-            self._pipes.add(pipe)
-            pipe.add_done_callback(self._pipes.discard)
+            self._start(self._forward(source, sink))
 
     async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

@@ -1,7 +1,8 @@
-"""`headrace storage random-uuid|format|info`: prepare log directories for a broker without ZooKeeper. Kafka's `kafka-storage`.
+"""`headrace storage random-uuid|format|info|recover`: prepare log directories for a broker without ZooKeeper. Kafka's `kafka-storage`.
 
 A broker needs none of it: it prepares new directories itself. `format` is for those who want to name the cluster, and for
-tutorials; a directory that it has prepared is a cluster of its own, whatever the settings say about a ZooKeeper.
+tutorials; a directory that it has prepared is a cluster of its own, whatever the settings say about a ZooKeeper. `recover` (ours)
+makes a new coordination store from the log directories when the old one was lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from headrace.cli.output import add_output_option, print_json, wants_json
 if TYPE_CHECKING:
     from headrace.broker.settings.broker_settings import BrokerSettings
 
-COMMANDS = ("random-uuid", "format", "info")
+COMMANDS = ("random-uuid", "format", "info", "recover")
 METADATA_VERSION = "4.3-IV0"
 
 
@@ -61,6 +62,8 @@ def _work(options: argparse.Namespace) -> int:
     require_option(options, "config")
     if options.command == "info":
         return _print_info(options)
+    if options.command == "recover":
+        return _recover(options)
     require_option(options, "cluster-id")
     return _format(options)
 
@@ -138,6 +141,57 @@ async def _make_store(directory: str, wanted_id: str) -> None:
             why="its coordination store was made for that one",
             hint="use another log directory",
         )
+
+
+def _recover(options: argparse.Namespace) -> int:
+    import asyncio
+    import time
+
+    from headrace.broker.store_identity import STORE_FILE, cluster_of_directories
+    from headrace.broker.store_recovery import find_logs, recover
+    from headrace.coordination.embedded import EmbeddedStore
+    from headrace.log.log_dirs import LOCK_FILE
+    from headrace.log.os_disk import OsDisk
+
+    settings = _settings(options.config)
+    path = Path(settings.log_dirs[0], STORE_FILE)
+    disk = OsDisk()
+    cluster = cluster_of_directories(disk, settings)
+    if settings.zookeeper_connect is not None:
+        raise Failure(
+            "only the store of a broker without ZooKeeper can be made anew",
+            why="what ZooKeeper knew of the other brokers is not on this one's disks",
+            hint="restore ZooKeeper from a backup; for a single broker leave zookeeper.connect out",
+        )
+    if cluster is None or path.exists():
+        raise Failure(
+            f"there is nothing to recover in {settings.log_dirs[0]}",
+            why=f"{path} is there" if path.exists() else "no meta.properties names a cluster",
+        )
+    releases = [disk.lock(f"{each}/{LOCK_FILE}") for each in settings.log_dirs]
+    logs, nameless = find_logs(disk, settings.log_dirs)
+
+    async def write(aside: Path) -> dict[str, int]:
+        store = EmbeddedStore(aside)
+        await store.open()
+        try:
+            return await recover(store, cluster, settings.node_id, logs, int(time.time()))
+        finally:
+            await store.close()
+
+    aside = path.with_suffix(".recovered")
+    for left in (aside, *aside.parent.glob(f"{aside.name}-*")):
+        left.unlink(missing_ok=True)
+    topics = asyncio.run(write(aside))
+    aside.rename(path)
+    for release in releases:
+        release()
+    for name, count in sorted(topics.items()):
+        print(f"{name}: {count} partitions")
+    for each in nameless:
+        print(f"{each}: left out, nothing there says to which topic it belongs")
+    print(f"Recovered {len(topics)} topics of the cluster {cluster}. Set their configs again.")
+    return OK
 
 
 def _print_info(options: argparse.Namespace) -> int:

@@ -23,6 +23,7 @@ from headrace.coordination.nodes import (
     BrokerSessionNode,
     ClusterIdNode,
     ControllerEpochNode,
+    ControllerNode,
     MalformedNode,
 )
 from headrace.coordination.store import (
@@ -154,6 +155,8 @@ class BrokerRegistration:
             if incarnation not in self._dead_incarnations:
                 return None
             writes.append(Delete(path, node.version))
+        if writes:
+            writes += await self._seat_of_the_dead()
         if session is None or session.data != session_words:
             writes.append(Create(self._session_path, session_words, ephemeral=True))
         writes.append(Create(self._path, words, ephemeral=True))
@@ -162,6 +165,13 @@ class BrokerRegistration:
         if created is None or created.data != words:
             raise NoNode(self._path)
         return created.created_txn
+
+    async def _seat_of_the_dead(self) -> list[Operation]:
+        """What takes the controller's seat away from an earlier process of this broker, if that held it."""
+        seat = await self._store.get(ControllerNode.PATH)
+        if seat is None or ControllerNode.decode(seat.data).brokerid != self._broker_id:
+            return []
+        return [Delete(ControllerNode.PATH, seat.version)]
 
     async def run(self) -> None:
         """Register again after each lost session and each removal, until cancelled."""

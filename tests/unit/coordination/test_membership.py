@@ -11,7 +11,7 @@ from headrace.coordination.membership import (
     cluster_id,
     prepare,
 )
-from headrace.coordination.nodes import ROOTS, BrokerNode, BrokerSessionNode
+from headrace.coordination.nodes import ROOTS, BrokerNode, BrokerSessionNode, ControllerNode
 from headrace.coordination.store import Create, Delete, Node, SessionState, WriteUncertain
 from headrace.testing.memory_store import Leg, MemoryStore, MemoryTree
 
@@ -97,10 +97,12 @@ def test_a_registration_of_a_dead_process_is_replaced_at_once() -> None:
         epoch = await first.register()
         if is_removed:
             await store.delete(BrokerNode.path(1))
+        await store.create(ControllerNode.PATH, ControllerNode(1, "0").encode(), ephemeral=True)
         second = BrokerRegistration(
             store, 1, broker_node("2", incarnation="b"), dead_incarnations=("z", "a")
         )
         assert await second.register() > epoch
+        assert await store.get(ControllerNode.PATH) is None, "its seat goes with it"
         session = await store.get(BrokerSessionNode.path(1))
         assert session is not None
         assert BrokerSessionNode.decode(1, session.data).incarnation == "b"

@@ -43,6 +43,7 @@ from headrace.testing.simulation.housekeeping import (
 )
 from headrace.testing.simulation.plan import Plan
 from headrace.testing.simulation.session import SimulatedSession
+from headrace.testing.simulation.truth import Violation
 from headrace.testing.virtual_clock import Action, Timer, VirtualClock
 from headrace.testing.virtual_network import Reply, VirtualNetwork
 
@@ -72,6 +73,7 @@ class Surroundings(Protocol):
     chance: Random
     brokers: "dict[int, SimulatedBroker]"
     seen_sessions: dict[int, int]
+    timed_out: set[int]
 
     def touched(self, broker: "SimulatedBroker") -> None: ...
     def died(self, broker: "SimulatedBroker", *, has_lost: bool) -> None: ...
@@ -95,6 +97,14 @@ class SimulatedBroker:
     def epoch(self) -> int:
         """That of the present registration; -1 before the first."""
         return self.session.run.broker_epoch
+
+    def check_right_to_append(self) -> None:
+        """This broker has appended as leader: its session cannot have timed out, and it knows of no removal."""
+        if self.session.store.session in self.around.timed_out:
+            raise Violation(f"lease: broker {self.broker_id} leads after its session has timed out")
+        us = self.cluster.state.brokers.get(self.broker_id)
+        if us is None or us.epoch != self.epoch:
+            raise Violation(f"registration: broker {self.broker_id} leads, but knows it is removed")
 
     def now_ms(self) -> int:
         """This broker's wall clock."""

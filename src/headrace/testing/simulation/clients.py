@@ -224,7 +224,9 @@ def answer_produce(
     appended = partition.append(bytearray(batch), acks=acks, now_ms=broker.now_ms())
     if isinstance(appended, Refused):
         reply(Produced(appended.error_code))
-    elif acks == -1 and partition.high_watermark <= appended.last_offset:
+        return
+    broker.check_right_to_append()
+    if acks == -1 and partition.high_watermark <= appended.last_offset:
 
         def settle(is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
             error = ErrorCode.NONE if is_committed else ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -56,6 +56,7 @@ class Cluster:
         self.partitions = partitions_of(TOPIC, plan.partition_count)
         self.invariants = Invariants(self.partitions)
         self.seen_sessions: dict[int, int] = {}
+        self.timed_out: set[int] = set()  # sessions
         self.steps = 0
         self._roles: dict[tuple[int, TopicPartition], int] = {}
         self.story: deque[tuple[int, int, tuple[object, ...]]] = deque(maxlen=_STORY_LENGTH)
@@ -144,6 +145,8 @@ class Cluster:
         }
         if not plan.defaults_differ:
             configs["min.insync.replicas"] = str(plan.min_insync_replicas)
+        if plan.allows_unclean_elections:
+            configs["unclean.leader.election.enable"] = "true"
         if plan.syncs_every_append:
             configs["flush.messages"] = "1"
         topic = NewTopic(
@@ -161,6 +164,7 @@ class Cluster:
         for session, seen_ms in list(self.seen_sessions.items()):
             if now_ms - seen_ms > timeout_ms:
                 del self.seen_sessions[session]
+                self.timed_out.add(session)
                 self.tree.end_session(session)
         self.clock.after(100, self._expire_sessions)
 
@@ -182,6 +186,8 @@ class Cluster:
         self.network.heal()
         for broker in self.brokers.values():
             broker.lags_until_ms = broker.skew_ms = 0
+            if broker.condition is not Condition.DOWN:
+                broker.session.hears_nothing = False
             if broker.condition is Condition.PAUSED:
                 broker.go_on()
         for producer in self.producers:

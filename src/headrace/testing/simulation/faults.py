@@ -14,7 +14,7 @@ from headrace.controller.core import Event
 from headrace.controller.leaders import ElectLeaders
 from headrace.controller.reassignment import AlterReassignments
 from headrace.controller.values import ConfigKind
-from headrace.coordination.nodes import BrokerEpochNode, ControllerNode, TopicNode
+from headrace.coordination.nodes import BrokerEpochNode, BrokerNode, ControllerNode, TopicNode
 from headrace.coordination.store import Delete
 from headrace.ids import TopicPartition
 from headrace.testing.memory_store import MemoryTree
@@ -59,6 +59,8 @@ class Nemesis:
             Fault.SPLIT: self._split,
             Fault.STORE: self._cut_store,
             Fault.EXPIRE: self._expire,
+            Fault.SILENCE: self._silence,
+            Fault.REMOVE: self._remove,
             Fault.SEAT: self._unseat,
             Fault.LAG: self._lag,
             Fault.CLOCK: self._jump,
@@ -201,6 +203,27 @@ class Nemesis:
         network = self._around.network
         network.cut(broker.broker_id, STORE)
         self._later(lambda: network.join(broker.broker_id, STORE))
+
+    def _silence(self, broker: SimulatedBroker) -> None:
+        session = broker.session
+        session.hears_nothing = True
+        self._around.network.cut(broker.broker_id, STORE)
+
+        def mend() -> None:
+            session.hears_nothing = False
+            self._around.network.join(broker.broker_id, STORE)
+
+        self._later(mend)
+
+    def _remove(self, broker: SimulatedBroker) -> None:
+        tree, removals = self._around.tree, []
+        if tree.get(BrokerNode.path(broker.broker_id)) is not None:
+            removals.append(Delete(BrokerNode.path(broker.broker_id)))
+        seat = tree.get(ControllerNode.PATH)
+        if seat is not None and ControllerNode.decode(seat.data).brokerid == broker.broker_id:
+            removals.append(Delete(ControllerNode.PATH))
+        if removals:
+            tree.write(removals, 0)
 
     def _expire(self, broker: SimulatedBroker) -> None:
         self._around.tree.end_session(broker.session.store.session)

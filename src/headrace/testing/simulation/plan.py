@@ -21,6 +21,8 @@ class Fault(Enum):
     SPLIT = "split"  # two brokers do not hear each other, or only one of them
     STORE = "store"  # a broker does not reach the coordination store
     EXPIRE = "expire"  # the store ends a session although its owner lives
+    SILENCE = "silence"  # the same, and the broker does not notice
+    REMOVE = "remove"  # two other brokers take a living one for dead and remove its registration
     SEAT = "seat"  # the controller's seat is taken away
     LAG = "lag"  # a follower fetches nothing for a while
     CLOCK = "clock"  # a wall clock jumps
@@ -29,6 +31,21 @@ class Fault(Enum):
     MOVE = "move"  # a partition is reassigned, or a reassignment cancelled
     DELETE = "delete"  # records are deleted from the front
     MINIMUM = "minimum"  # an operator changes the topic's min.insync.replicas
+
+
+# Faults that end no session: under these, no unclean election may come about even where it is allowed.
+_SESSIONS_LIVE = frozenset(
+    (
+        Fault.SPLIT,
+        Fault.REMOVE,
+        Fault.SEAT,
+        Fault.LAG,
+        Fault.CLOCK,
+        Fault.ELECT,
+        Fault.MOVE,
+        Fault.DELETE,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +69,7 @@ class Plan:
     weather: NetworkWeather
     replica_lag_ms: int
     session_timeout_ms: int = 500
+    allows_unclean_elections: bool = False
 
     @property
     def is_minimum_fixed(self) -> bool:
@@ -79,9 +97,12 @@ def draw_plan(seed: int, steps: int) -> Plan:
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
     faults = chance.sample(kinds, chance.randint(1, 6))
+    is_unclean = chance.random() < 0.1
+    if is_unclean:
+        faults = [Fault.REMOVE, *(fault for fault in faults if fault in _SESSIONS_LIVE)]
     if chance.random() < 0.3 and Fault.LAG not in faults:
         faults.append(Fault.LAG)  # an ISR that shrinks and grows is fertile ground for the others
-    if chance.random() < 0.25:
+    if chance.random() < 0.25 and not is_unclean:
         # It is of no consequence unless the ISR shrinks below the minimum and the leader dies after that.
         replication_factor = chance.choice((2, 2, replication_factor))
         faults += [Fault.MINIMUM, *(each for each in (Fault.KILL, Fault.LAG) if each not in faults)]
@@ -100,4 +121,5 @@ def draw_plan(seed: int, steps: int) -> Plan:
         weather=weather,
         replica_lag_ms=chance.choice((150, 300, 1_000)),
         defaults_differ=chance.random() < 0.1,
+        allows_unclean_elections=is_unclean,
     )

@@ -6,8 +6,18 @@ loop. A call waits while the store cannot be reached; a write whose answer does 
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.coordination.nodes import BrokerNode
-from headrace.coordination.store import NodeExists, SessionState, StoreFailed, WriteUncertain
+from headrace.coordination.lease import SessionLease
+from headrace.coordination.nodes import BrokerNode, BrokerSessionNode, ControllerNode
+from headrace.coordination.store import (
+    Create,
+    Delete,
+    Node,
+    Operation,
+    SessionState,
+    StoreFailed,
+    StoreRefused,
+    WriteUncertain,
+)
 from headrace.log.log_dirs import UNKNOWN_RUN, CleanRun
 from headrace.testing.memory_store import Leg, MemoryStore
 from headrace.testing.simulation.errands import Fail, Pause, Resume
@@ -28,8 +38,14 @@ class SimulatedSession:
         self._around = broker.around
         self._contact_ms = self._around.clock.now_ms
         self._previous = UNKNOWN_RUN
-        self.store = MemoryStore(self._around.tree, self._travel)
+        self.lease = SessionLease(lambda: self._around.clock.now_ms)
+        self.store = MemoryStore(self._around.tree, self._travel, self.lease)
         self.run = UNKNOWN_RUN
+        self.hears_nothing = (
+            False  # and does not notice it: the link to the store is dead, but looks alive
+        )
+        self._is_registering = False
+        self._takes_over = self._around.chance.random() < 0.5
 
     def start(self, previous: CleanRun) -> None:
         """Open a session, keep it, and register."""
@@ -68,25 +84,42 @@ class SimulatedSession:
 
     def _open(self) -> None:
         self.store.renew()
-        self._around.seen_sessions[self.store.session] = self._around.clock.now_ms
+        self._renewed()
+
+    def _renewed(self) -> None:
+        around = self._around
+        now_ms, timeout_ms = around.clock.now_ms, around.plan.session_timeout_ms
+        around.seen_sessions[self.store.session] = self._contact_ms = now_ms
+        self.lease.until = now_ms + timeout_ms * 3 // 4
 
     def _ping(self) -> None:
         around, store = self._around, self.store
-        now_ms, timeout_ms = around.clock.now_ms, around.plan.session_timeout_ms
         if not self._reaches_store:
-            silent_ms = now_ms - self._contact_ms
-            if silent_ms > timeout_ms * 11 // 12 - _PING_MS:
+            silent_ms = around.clock.now_ms - self._contact_ms
+            if self.hears_nothing:
+                return
+            if self.lease.is_over():
                 self._report(SessionState.OVERDUE)
-            elif silent_ms > timeout_ms * 2 // 3:
+            elif silent_ms > around.plan.session_timeout_ms // 2:
                 self._report(SessionState.SUSPENDED)
             return
-        self._contact_ms = now_ms
-        if around.tree.is_alive(store.session):
-            around.seen_sessions[store.session] = now_ms
-            self._report(SessionState.CONNECTED)
+        if not around.tree.is_alive(store.session):
+            self._report(SessionState.LOST)
+            self._open()
+            self._begin_again()
             return
-        self._report(SessionState.LOST)
-        self._open()
+        self._renewed()
+        node = around.tree.get(BrokerNode.path(self._broker.broker_id))
+        if self.run == UNKNOWN_RUN or self._is_registering:
+            self._report(SessionState.CONNECTED)
+        elif node is None or node.created_txn != self.run.broker_epoch:
+            # Others took it for dead. As good as a lost session.
+            self._broker.roles.session_changed(SessionState.LOST)
+            self._begin_again()
+        else:
+            self._report(SessionState.CONNECTED)
+
+    def _begin_again(self) -> None:
         self._previous = self.run if self.run != UNKNOWN_RUN else self._previous
         self._broker.run(self._register())
 
@@ -100,7 +133,8 @@ class SimulatedSession:
     async def _register(self) -> None:
         """Until it is done, or until the session is over and another registration has begun."""
         broker_id, session = self._broker.broker_id, self.store.session
-        path = BrokerNode.path(broker_id)
+        incarnation = f"{broker_id}.{self._broker.life}"
+        self._is_registering = True
         node = BrokerNode(
             listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
             endpoints=(f"PLAINTEXT://broker-{broker_id}:9092",),
@@ -109,10 +143,12 @@ class SimulatedSession:
             timestamp=f"{self._broker.life}.{session}",
             previous_broker_epoch=self._previous.broker_epoch,
             clean_since_epoch=self._previous.since_epoch,
-        ).encode()
+            incarnation=incarnation,
+        )
         while self.store.session == session:
-            epoch = await self._try_to_register(path, node)
+            epoch = await self._try_to_register(node)
             if epoch is not None and self.store.session == session:
+                self._is_registering = False
                 is_first = self.run == UNKNOWN_RUN
                 since = self._previous.since_epoch
                 self.run = CleanRun(epoch, epoch if since == -1 else since)
@@ -122,14 +158,34 @@ class SimulatedSession:
                 return
             await self._broker.sleep(_RETRY_MS)
 
-    async def _try_to_register(self, path: str, node: bytes) -> int | None:
+    async def _try_to_register(self, node: BrokerNode) -> int | None:
+        """As `coordination.membership` does; an earlier process of this broker is always dead here."""
+        path = BrokerNode.path(self._broker.broker_id)
+        session_path = BrokerSessionNode.path(self._broker.broker_id)
+        words, session_words = node.encode(), BrokerSessionNode(node.incarnation).encode()
         try:
-            return (await self.store.create(path, node, ephemeral=True)).created_txn
-        except NodeExists:
-            try:
-                ours = await self.store.get(path)
-            except StoreFailed:
-                return None
-            return ours.created_txn if ours is not None and ours.data == node else None
-        except StoreFailed:
+            standing, session = await self.store.get(path), await self.store.get(session_path)
+            if standing is not None and standing.data == words:
+                return standing.created_txn
+            writes: list[Operation] = []
+            if standing is not None:
+                writes.append(Delete(path, standing.version))
+            if session is not None and session.data != session_words:
+                writes.append(Delete(session_path, session.version))
+            if writes:
+                if not self._takes_over:
+                    return None
+                seat = await self.store.get(ControllerNode.PATH)
+                if seat is not None and self._is_ours(seat):
+                    writes.append(Delete(ControllerNode.PATH, seat.version))
+            if session is None or session.data != session_words:
+                writes.append(Create(session_path, session_words, ephemeral=True))
+            writes.append(Create(path, words, ephemeral=True))
+            await self.store.multi(writes)
+            created = await self.store.get(path)
+        except (StoreFailed, StoreRefused):
             return None
+        return created.created_txn if created is not None and created.data == words else None
+
+    def _is_ours(self, seat: Node) -> bool:
+        return ControllerNode.decode(seat.data).brokerid == self._broker.broker_id
