@@ -7,6 +7,7 @@ One broken partition does not keep the others from opening: it is listed in `bro
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
@@ -373,11 +374,11 @@ class LogDirs:
 
     def checkpointed(self, checkpoints: DirectoryCheckpoints) -> None:
         """The files are in place."""
+        logs = checkpoints.directory.logs
         for log, truncation in checkpoints.truncated:
-            try:
-                log.forget_truncation(truncation)
-            except DiskFull:
-                pass  # with the next ones
+            if logs.get(log.topic_partition) is log:  # else it was deleted or moved meanwhile
+                with suppress(DiskFull):  # the next ones try again
+                    log.forget_truncation(truncation)
 
     def _checkpoints(self, directory: LogDir) -> DirectoryCheckpoints:
         logs = directory.logs.values()

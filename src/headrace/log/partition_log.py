@@ -334,6 +334,11 @@ class PartitionLog:
             self._write_notes(replace(self.notes, truncated_to=offset), durable=True)
 
     @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return self._cuts
+
+    @property
     def truncation(self) -> int | None:
         """Which truncation the directory's next checkpoints will tell of; None if they need not."""
         return None if self.notes.truncated_to is None else self._cuts
