@@ -321,15 +321,16 @@ class PartitionLog:
             # Half of it is done: only a recovery brings the log and what is known of it together again.
             raise DiskFailed(str(error)) from error
 
-    def note_truncation(self, offset: int) -> None:
+    def note_truncation(self, offset: int, *, checkpointed: int = 0) -> None:
         """Durably, before a cut: whatever the directory's checkpoints say, nothing from `offset` on is known to be durable.
 
-        They are rewritten only seconds later. By then there may be other segments at these offsets, never synced, and
+        They are rewritten only seconds later, and may speak of a deleted log with the same name. By then there may be other segments at these offsets, never synced, and
         recovery would trust them.
         """
         noted = self.notes.truncated_to
         if noted is None:
-            noted = max(self.recovery_point, self.log_start_offset, self.cleaned_to or 0)
+            known = (self.recovery_point, self.log_start_offset, self.cleaned_to or 0)
+            noted = max(checkpointed, *known)
         if offset < noted:
             self._write_notes(replace(self.notes, truncated_to=offset), durable=True)
 

@@ -119,6 +119,7 @@ class SimulatedBroker:
             new_id=self._new_id,
         )
         self.log_dirs.open(self.now_ms())
+        assert not self.log_dirs.broken, f"{self.broker_id} cannot open {self.log_dirs.broken}"
         self.partitions = PartitionTable()
         self.cluster = ClusterView(self.broker_id, "simulated", tells_dialled_address=False)
         self.followers = SimulatedFollowers(self)
