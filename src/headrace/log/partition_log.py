@@ -6,7 +6,7 @@ follow, and a failure there must not hand out the offset twice), flush if the po
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -373,7 +373,10 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             if self.leader_epochs.truncate_from_start(offset):
-                self._write_epochs(self.leader_epochs, durable=False)
+                # Deleting must not need space: what the file says too much is dropped at the next opening.
+                self._epochs_are_durable = False
+                with suppress(DiskFull):
+                    self._write_epochs(self.leader_epochs, durable=False)
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""

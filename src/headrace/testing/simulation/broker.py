@@ -41,7 +41,7 @@ from headrace.testing.simulation.housekeeping import (
     note_high_watermarks,
     sync_births,
 )
-from headrace.testing.simulation.plan import Plan
+from headrace.testing.simulation.plan import Fault, Plan
 from headrace.testing.simulation.session import SimulatedSession
 from headrace.testing.virtual_clock import Action, Timer, VirtualClock
 from headrace.testing.virtual_network import Reply, VirtualNetwork
@@ -151,6 +151,8 @@ class SimulatedBroker:
         self.session.start(self.log_dirs.previous_run)
         self.every(_HOUSEKEEPING_MS, self._keep_house)
         self.every(_HOUSEKEEPING_MS, lambda: sync_births(self.log_dirs))
+        if Fault.FULL in around.plan.faults:
+            self.every(_HOUSEKEEPING_MS, self.roles.settle_again)
         around.touched(self)
 
     def die(self, *, loses_power: bool = False, loses_disk: bool = False) -> None:

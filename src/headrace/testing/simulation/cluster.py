@@ -181,6 +181,7 @@ class Cluster:
         self.network.heal()
         for broker in self.brokers.values():
             broker.lags_until_ms = broker.skew_ms = 0
+            broker.disk.capacity_bytes = None
             if broker.condition is Condition.PAUSED:
                 broker.go_on()
         for producer in self.producers:

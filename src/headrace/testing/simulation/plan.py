@@ -4,7 +4,7 @@ Swarm testing: each seed draws a subset of the faults with rates of its own, for
 once hides what a run with two faults finds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 
@@ -28,6 +28,7 @@ class Fault(Enum):
     ELECT = "elect"  # another replica that is in sync is made leader
     MOVE = "move"  # a partition is reassigned
     DELETE = "delete"  # records are deleted from the front
+    FULL = "full"  # a disk has no room for a while
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +63,13 @@ def draw_plan(seed: int, steps: int) -> Plan:
         slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
-    kinds = list(Fault)
+    kinds = [fault for fault in Fault if fault is not Fault.FULL]
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
     faults = chance.sample(kinds, chance.randint(1, 6))
     if chance.random() < 0.3 and Fault.LAG not in faults:
         faults.append(Fault.LAG)  # an ISR that shrinks and grows is fertile ground for the others
-    return Plan(
+    plan = Plan(
         seed=seed,
         steps=steps,
         broker_count=broker_count,
@@ -83,3 +84,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         weather=weather,
         replica_lag_ms=chance.choice((150, 300, 1_000)),
     )
+    # Drawn last, so that the other seeds stand for what they stood for before there was this fault.
+    if chance.random() < 0.15:
+        plan = replace(plan, faults=(*plan.faults, Fault.FULL))
+    return plan
