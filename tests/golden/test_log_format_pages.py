@@ -16,6 +16,7 @@ from headrace.log.meta_properties import claim_directory
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.producer_snapshot import decode_snapshot, encode_snapshot
 from headrace.log.producer_state import ProducerState
+from headrace.log.recovery_notes import RecoveryNotes, read_notes, write_notes
 from headrace.log.segment import Segment
 from headrace.log.time_index import TimeIndex, TimestampOffset
 from headrace.log.txn_index import AbortedTxn, TxnIndex
@@ -109,6 +110,13 @@ def test_identities() -> None:
     assert topic_id == UUID("5c6d7e8f-0011-2233-4455-66778899aabb")
     write_topic_id(disk, "", topic_id)
     assert disk.read_bytes("/partition.metadata") == page
+    page = text_example("checkpoints.md", "recovery.metadata")
+    disk.replace("/recovery.metadata", page)
+    notes = read_notes(disk, "")
+    assert notes == RecoveryNotes(truncated_to=1200, has_gaps=True)
+    disk.remove("/recovery.metadata")
+    write_notes(disk, "", notes, durable=True)
+    assert disk.read_bytes("/recovery.metadata") == page
     page = text_example("checkpoints.md", "meta.properties")
     claim_directory(
         disk, "", cluster_id="XRrgxjsfSoadVQ9sOguOIQ", node_id=3, new_directory_id=UUID(int=5)

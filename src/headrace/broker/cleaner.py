@@ -1,19 +1,21 @@
 """Compacts the dirtiest log, again and again. A rim module.
 
-The event loop decides which log and puts the results in place; a process of its own does the reading and writing.
+The event loop decides which log and puts the results in place; a process of its own does the reading and writing. A run
+that fails puts its log aside for a while, and leaves the broker and the other logs alone.
 """
 
 import asyncio
 import logging
-import sys
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
 from typing import NamedTuple
 
-import msgspec
-
 from headrace.broker.cleaner_process import CleanerOrder, CleanerReport
+from headrace.broker.cleaner_worker import CleanerFailed, run_in_process
 from headrace.broker.clock import Clock
 from headrace.broker.live_settings import LiveSettings
-from headrace.errors import CorruptBatch, DiskFailed
+from headrace.broker.uncleanable_logs import UncleanableLogs
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.log.compaction import assess, discard, install, plan
 from headrace.log.compaction_job import (
     CompactionJob,
@@ -44,20 +46,35 @@ class Cleaner:
         log_dirs: LogDirs,
         live_settings: LiveSettings,
         clock: Clock,
+        *,
+        on_disk_failed: Callable[[PartitionLog, DiskFailed], None],
+        run_job: Callable[[CleanerOrder], AsyncGenerator[CleanerReport]] = run_in_process,
     ) -> None:
         self._partitions = partitions
         self._log_dirs = log_dirs
         self._live_settings = live_settings
         self._clock = clock
-        self._uncleanable: set[PartitionLog] = set()  # failed once; tried again after a restart
+        self._on_disk_failed = on_disk_failed
+        self._run_job = run_job
+        self._uncleanable = UncleanableLogs()
+
+    @property
+    def uncleanable(self) -> Collection[PartitionLog]:
+        """Logs whose compaction failed and is to be tried again."""
+        return list(self._uncleanable)
 
     async def run(self) -> None:
         """Compact what is due, wait, look again; until cancelled."""
         while True:
             settings = self._live_settings.current
-            dirty = await self._dirtiest() if settings.log_cleaner_enable else None
-            if dirty is None or not await self._compact(dirty):
+            if not settings.log_cleaner_enable or not await self.compact_dirtiest():
                 await asyncio.sleep(settings.log_cleaner_backoff_ms / 1000)
+
+    async def compact_dirtiest(self) -> bool:
+        """One run over the log that needs it most. Returns whether it got anywhere."""
+        self._uncleanable.forget_closed()
+        dirty = await self._dirtiest()
+        return dirty is not None and await self._compact(dirty)
 
     async def _dirtiest(self) -> _Dirty | None:
         dirtiest: _Dirty | None = None
@@ -65,12 +82,25 @@ class Cleaner:
             if count % 50 == 0:
                 await asyncio.sleep(0)
             if partition.log.config.cleanup_compact and not partition.log.is_closed:
-                state = None if partition.log in self._uncleanable else self._assess(partition)
+                state = self._assess(partition) if self._may_try(partition.log) else None
                 if state is not None and (
                     dirtiest is None or _urgency(state) > _urgency(dirtiest.state)
                 ):
                     dirtiest = _Dirty(partition, state)
         return dirtiest
+
+    def _may_try(self, log: PartitionLog) -> bool:
+        needed_bytes = self._uncleanable.needed_bytes(log, self._clock())
+        if not needed_bytes:
+            return needed_bytes is not None
+        directory = self._log_dirs.directory_of(log.topic_partition)
+        try:
+            return (
+                directory is not None
+                and self._log_dirs.usage(directory).usable_bytes >= needed_bytes
+            )
+        except DiskFailed:
+            return False
 
     def _assess(self, partition: Partition) -> Cleanable | None:
         where = partition.topic_partition
@@ -83,24 +113,39 @@ class Cleaner:
                 last_stable_offset=partition.last_stable_offset,
                 now_ms=self._clock(),
             )
-        except (CorruptBatch, DiskFailed) as error:
-            _logger.error("%s cannot be compacted: %s", partition.topic_partition, error)
+        except CorruptBatch as error:
+            self._put_aside(partition.log, str(error))
+            return None
+        except DiskFailed as error:
+            self._on_disk_failed(partition.log, error)
             return None
         return state if state.is_due else None
 
     async def _compact(self, dirty: _Dirty) -> bool:
         """One run. Returns whether it got anywhere."""
         log = dirty.partition.log
-        job = plan(log, dirty.state, now_ms=self._clock())
-        limits = CompactionLimits(
-            dedupe_buffer_bytes=self._live_settings.current.log_cleaner_dedupe_buffer_size
-        )
-        progress = await self._rewrite(log, job, limits)
-        if progress is None or progress.first_dirty_offset <= job.first_dirty_offset:
+        truncations = log.truncations
+        try:
+            job = plan(log, dirty.state, now_ms=self._clock())
+            progress = await self._rewrite(log, job)
+        except DiskFull as error:
+            self._put_aside(log, str(error), lacks_room=True)
             return False
-        if log.is_closed:
-            return False  # another log has taken its place
-        log.cleaned_to = progress.first_dirty_offset
+        except DiskFailed as error:
+            if not log.is_closed:
+                self._on_disk_failed(log, error)
+            return False
+        except (CorruptBatch, CleanerFailed) as error:
+            self._put_aside(log, str(error))
+            return False
+        if progress is None or log.is_closed:
+            return False  # the log has changed meanwhile, or another has taken its place
+        if self._uncleanable.succeeded(log):
+            _logger.info("%s is compacted again", log.topic_partition)
+        if progress.first_dirty_offset <= job.first_dirty_offset:
+            return False
+        if log.truncations == truncations:  # else there may be other records below that offset
+            log.cleaned_to = progress.first_dirty_offset
         _logger.info(
             "%s compacted up to %d: %d records kept, %d dropped",
             log.topic_partition,
@@ -110,46 +155,33 @@ class Cleaner:
         )
         return True
 
-    async def _rewrite(
-        self, log: PartitionLog, job: CompactionJob, limits: CompactionLimits
-    ) -> CompactionProgress | None:
-        """Have the job done elsewhere, and put each result in place. None if any of it failed."""
-        rate = self._live_settings.current.log_cleaner_io_max_bytes_per_second
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "headrace.broker.cleaner_process",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+    async def _rewrite(self, log: PartitionLog, job: CompactionJob) -> CompactionProgress | None:
+        """Have the job done elsewhere, and put each result in place. None if the log has changed under it.
+
+        Raises CleanerFailed, and DiskFull, which leave the log as it was; DiskFailed, if it cannot be used any more.
+        """
+        settings = self._live_settings.current
+        order = CleanerOrder(
+            job,
+            CompactionLimits(dedupe_buffer_bytes=settings.log_cleaner_dedupe_buffer_size),
+            settings.log_cleaner_io_max_bytes_per_second,
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(msgspec.json.encode(CleanerOrder(job, limits, rate)))
-            process.stdin.close()
-            async for line in process.stdout:
-                report = msgspec.json.decode(line, type=CleanerReport)
+        async with aclosing(self._run_job(order)) as reports:
+            async for report in reports:
                 if report.progress is not None:
                     return report.progress
                 if report.error is not None:
                     # Retention may have taken segments away under the cleaner's hands: nobody's fault.
-                    if log.segments.first.base_offset <= job.segments[0].base_offset:
-                        self._give_up(log, report.error)
-                    return None
+                    if log.segments.first.base_offset > job.segments[0].base_offset:
+                        return None
+                    raise (
+                        DiskFull(report.error)
+                        if report.is_disk_full
+                        else CleanerFailed(report.error)
+                    )
                 if report.rewritten is not None and not self._install(log, report.rewritten):
                     return None
-        except (DiskFailed, ConnectionError) as error:
-            self._give_up(log, str(error))
-            return None
-        finally:
-            if process.returncode is None:
-                try:
-                    process.kill()
-                except ProcessLookupError:
-                    pass
-                await process.wait()
-        self._give_up(log, "the cleaner ended without a result")
-        return None
+        raise CleanerFailed("the cleaner process ended without a result")
 
     def _install(self, log: PartitionLog, rewritten: RewrittenSegment) -> bool:
         if self._log_dirs.is_moving(log.topic_partition):
@@ -157,10 +189,23 @@ class Cleaner:
             return False
         return install(log, rewritten, now_ms=self._clock())
 
-    def _give_up(self, log: PartitionLog, reason: str) -> None:
-        if not log.is_closed:
-            _logger.error("%s is not compacted any more: %s", log.topic_partition, reason)
-            self._uncleanable.add(log)
+    def _put_aside(self, log: PartitionLog, reason: str, *, lacks_room: bool = False) -> None:
+        if log.is_closed:
+            return
+        failure = self._uncleanable.failed(
+            log,
+            pause_ms=self._live_settings.current.log_cleaner_backoff_ms,
+            now_ms=self._clock(),
+            lacks_room=lacks_room,
+        )
+        _logger.error(
+            "%s could not be compacted (%s); failure %d in a row, tried again in %d s%s",
+            log.topic_partition,
+            reason,
+            failure.count,
+            failure.pause_ms // 1000,
+            f" if {failure.needed_bytes} bytes are free on its disk by then" if lacks_room else "",
+        )
 
 
 def _urgency(state: Cleanable) -> tuple[bool, float]:

@@ -7,11 +7,11 @@ touches only sealed segments and its own `.cleaned` files; if it dies, the log i
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from headrace.errors import HeadraceError
+from headrace.errors import DiskFull, HeadraceError
 from headrace.log.compaction_job import (
     CompactionJob,
     CompactionLimits,
@@ -19,6 +19,7 @@ from headrace.log.compaction_job import (
     RewrittenSegment,
 )
 from headrace.log.compaction_rewrite import Compaction
+from headrace.log.disk import Disk
 from headrace.log.os_disk import OsDisk
 
 
@@ -36,21 +37,28 @@ class CleanerReport(msgspec.Struct):
     rewritten: RewrittenSegment | None = None
     progress: CompactionProgress | None = None
     error: str | None = None
+    is_disk_full: bool = False
 
 
 def main() -> None:
     """Do one job."""
     os.nice(5)  # the broker comes first
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=CleanerOrder)
+    for report in do_job(OsDisk(max_open_files=16), order):
+        _report(report)
+
+
+def do_job(disk: Disk, order: CleanerOrder) -> Iterator[CleanerReport]:
+    """Do what is ordered, one rewritten segment after the other."""
     pace = _pace(order.max_bytes_per_second)
-    compaction = Compaction(OsDisk(max_open_files=16), order.job, order.limits, pace)
+    compaction = Compaction(disk, order.job, order.limits, pace)
     try:
         for rewritten in compaction.rewrite():
-            _report(CleanerReport(rewritten=rewritten))
+            yield CleanerReport(rewritten=rewritten)
     except HeadraceError as error:
-        _report(CleanerReport(error=str(error)))
+        yield CleanerReport(error=str(error), is_disk_full=isinstance(error, DiskFull))
     else:
-        _report(CleanerReport(progress=compaction.progress))
+        yield CleanerReport(progress=compaction.progress)
 
 
 def _report(report: CleanerReport) -> None:

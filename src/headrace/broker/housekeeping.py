@@ -7,6 +7,7 @@ writing checkpoints) runs in a worker thread on values that no longer need the o
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, Final
 
 from headrace.broker.clock import Clock
@@ -184,7 +185,8 @@ class Housekeeping:
             }
         for checkpoints in self._log_dirs.checkpoints():
             try:
-                await asyncio.to_thread(self._replace, checkpoints.files)
+                # To the end: the stop of the broker writes the same files, and must be the last to do so.
+                await _in_thread_to_the_end(partial(self._replace, checkpoints.files))
                 self._log_dirs.checkpointed(checkpoints)
             except DiskFull as error:
                 _logger.warning("checkpoints are not written: %s", error)
@@ -216,6 +218,16 @@ async def _in_turns(partitions: Iterable[Partition]) -> AsyncIterator[Partition]
         if count % _LOGS_PER_TURN == 0:
             await asyncio.sleep(0)
         yield partition
+
+
+async def _in_thread_to_the_end(work: Callable[[], None]) -> None:
+    """Run `work` in a worker thread. A cancellation waits until it is done, because a thread cannot be stopped."""
+    running = asyncio.create_task(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _seconds(interval_ms: int) -> float:

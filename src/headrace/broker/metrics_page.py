@@ -4,7 +4,7 @@ Owns nothing that is counted: it reads the counters of others when asked. Names 
 public rules of the JMX exporter write them, and those of kafka_exporter; `docs/metrics.md` lists them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from headrace.broker.metrics.recent_window import RecentWindow
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.broker.traffic import Traffic
 from headrace.log.log_dirs import LogDirs
+from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition_table import PartitionTable
 
 
@@ -52,6 +53,7 @@ class MetricsSources:
     process: Callable[[], ProcessStats]
     groups: GroupCounts | None = None
     group_progress: ReadProgress | None = None
+    uncleanable_logs: Callable[[], Collection[PartitionLog]] = tuple
 
 
 class _Totals(NamedTuple):
@@ -87,6 +89,7 @@ class MetricsPage:
         yield from traffic.connection_families(sources.connections, sources.memory)
         yield from traffic.fetch_session_families(sources.fetch_sessions)
         yield from partitions.log_dir_families(sources.log_dirs)
+        yield from partitions.cleaner_families(sources.log_dirs, sources.uncleanable_logs())
         broker_id, cluster = sources.cluster.broker_id, sources.cluster.state
         yield from partitions.controller_families(broker_id, cluster)
         yield from cluster_count_families(sources.counts)

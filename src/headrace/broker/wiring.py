@@ -232,6 +232,7 @@ class Parts:
             process=read_process_stats,
             groups=self.groups,
             group_progress=self.groups.progress,
+            uncleanable_logs=lambda: self.cleaner.uncleanable,
         )
         pages = http_pages(sources, given.clock)
         self.http = HttpEndpoint(given.settings.headrace_http_listeners, pages)
@@ -246,7 +247,13 @@ class Parts:
             given.broker_epoch,
             is_settled=lambda: not self.roles.has_unsettled,
         )
-        self.cleaner = Cleaner(self.partitions, given.log_dirs, self.live_settings, given.clock)
+        self.cleaner = Cleaner(
+            self.partitions,
+            given.log_dirs,
+            self.live_settings,
+            given.clock,
+            on_disk_failed=self._on_disk_failed,
+        )
         self.housekeeping = Housekeeping(
             disk=given.disk,
             log_dirs=given.log_dirs,

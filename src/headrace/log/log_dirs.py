@@ -7,6 +7,7 @@ One broken partition does not keep the others from opening: it is listed in `bro
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
@@ -78,6 +79,8 @@ class LogDir:
     futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     unborn: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+    # The largest offset that the checkpoint files say of a partition, whichever log had its name then.
+    checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
 
 
 class DirectoryCheckpoints(NamedTuple):
@@ -85,6 +88,7 @@ class DirectoryCheckpoints(NamedTuple):
 
     directory: LogDir
     files: list[tuple[str, bytes]]  # path, content
+    offsets: dict[TopicPartition, int]  # the largest in them
     truncated: list[tuple[PartitionLog, int]]  # logs whose truncation the files tell of
 
 
@@ -152,6 +156,7 @@ class LogDirs:
         log_starts = self._read_offsets(path, LOG_START_FILE)
         directory.high_watermarks = self._read_offsets(path, HIGH_WATERMARK_FILE)
         cleaned_to = self._read_offsets(path, CLEANER_FILE)
+        directory.checkpointed = _largest(recovery_points, log_starts, cleaned_to)
         found: list[FoundLog] = []
         for name in self._disk.list_directories(path):
             if name.endswith("-delete"):
@@ -190,6 +195,10 @@ class LogDirs:
         for done, (each, log) in enumerate(zip(found, opened, strict=True), 1):
             if isinstance(log, PartitionLog):
                 directory.logs[each.topic_partition] = log
+                high_watermark = directory.high_watermarks.get(each.topic_partition)
+                if high_watermark is not None and not each.checkpointed.clean:
+                    limited = log.notes.limit(high_watermark)
+                    directory.high_watermarks[each.topic_partition] = limited
                 if log.topic_id is not None and each.was_never_flushed:
                     # It is there, but nothing tells that it would survive a power loss.
                     directory.unborn[each.topic_partition] = log
@@ -326,6 +335,8 @@ class LogDirs:
             topic_id=topic_id,
         )
         write_topic_id(self._disk, path, topic_id, durable=False)
+        # Of a deleted log with this name, until they are written again.
+        log.note_truncation(0, checkpointed=directory.checkpointed.get(topic_partition, 0))
         directory.logs[topic_partition] = directory.unborn[topic_partition] = log
         self.broken.pop(topic_partition, None)
         return log
@@ -377,11 +388,12 @@ class LogDirs:
 
     def checkpointed(self, checkpoints: DirectoryCheckpoints) -> None:
         """The files are in place."""
+        checkpoints.directory.checkpointed = checkpoints.offsets
+        logs = checkpoints.directory.logs
         for log, truncation in checkpoints.truncated:
-            try:
-                log.forget_truncation(truncation)
-            except DiskFull:
-                pass  # with the next ones
+            if logs.get(log.topic_partition) is log:  # else it was deleted or moved meanwhile
+                with suppress(DiskFull):  # the next ones try again
+                    log.forget_truncation(truncation)
 
     def _checkpoints(self, directory: LogDir) -> DirectoryCheckpoints:
         logs = directory.logs.values()
@@ -410,8 +422,19 @@ class LogDirs:
         ]
         truncated = [(log, log.truncation) for log in logs]
         return DirectoryCheckpoints(
-            directory, files, [(log, cut) for log, cut in truncated if cut is not None]
+            directory,
+            files,
+            _largest(recovery_points, log_starts, cleaned_to),
+            [(log, cut) for log, cut in truncated if cut is not None],
         )
+
+
+def _largest(*checkpoints: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    largest: dict[TopicPartition, int] = {}
+    for offsets in checkpoints:
+        for topic_partition, offset in offsets.items():
+            largest[topic_partition] = max(offset, largest.get(topic_partition, 0))
+    return largest
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

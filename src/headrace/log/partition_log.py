@@ -6,7 +6,7 @@ follow, and a failure there must not hand out the offset twice), flush if the po
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -333,17 +333,23 @@ class PartitionLog:
             # Half of it is done: only a recovery brings the log and what is known of it together again.
             raise DiskFailed(str(error)) from error
 
-    def note_truncation(self, offset: int) -> None:
+    def note_truncation(self, offset: int, *, checkpointed: int = 0) -> None:
         """Durably, before a cut: whatever the directory's checkpoints say, nothing from `offset` on is known to be durable.
 
-        They are rewritten only seconds later. By then there may be other segments at these offsets, never synced, and
+        They are rewritten only seconds later, and may speak of a deleted log with the same name. By then there may be other segments at these offsets, never synced, and
         recovery would trust them.
         """
         noted = self.notes.truncated_to
         if noted is None:
-            noted = max(self.recovery_point, self.log_start_offset, self.cleaned_to or 0)
+            known = (self.recovery_point, self.log_start_offset, self.cleaned_to or 0)
+            noted = max(checkpointed, *known)
         if offset < noted:
             self._write_notes(replace(self.notes, truncated_to=offset), durable=True)
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return self._cuts
 
     @property
     def truncation(self) -> int | None:
@@ -379,11 +385,10 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             if self.leader_epochs.truncate_from_start(offset):
-                try:
+                # Deleting must not need space: what the file says too much is dropped at the next opening.
+                self._epochs_are_durable = False
+                with suppress(DiskFull):
                     self._write_epochs(self.leader_epochs, durable=False)
-                except DiskFull:
-                    # Deleting must work on a full disk. Epochs below the log start are dropped when the log is opened.
-                    pass
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""

@@ -85,7 +85,7 @@ def open_log(
     _settle_bounds(log, now_ms)
     if log.log_end_offset < in_files.recovery_point:
         with suppress(DiskFull):  # a log on a full disk must still open; nothing is appended to it
-            log.note_truncation(log.log_end_offset)
+            log.note_truncation(log.log_end_offset, checkpointed=in_files.recovery_point)
     for segment in log.segments:
         segment.close()
     return log

@@ -10,7 +10,7 @@
 
 from typing import Final
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.log.disk import Disk, FileStat
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, batches_in, offset_name
@@ -22,14 +22,20 @@ _UNFINISHED: Final = (CLEANED, SWAP, DELETED, ".tmp")
 
 
 def swap_in(log: PartitionLog, cleaned: Segment, replaced: list[Segment], *, now_ms: int) -> None:
-    """Steps 2 to 4, for a synced `.cleaned` segment that starts where the first replaced one does."""
+    """Steps 2 to 4, for a synced `.cleaned` segment that starts where the first replaced one does.
+
+    After DiskFailed the log must not be used any more.
+    """
     assert cleaned.base_offset == replaced[0].base_offset
-    cleaned.rename(add=SWAP, remove=CLEANED, log_first=False)
-    log.disk.sync_directory(log.directory)
-    for segment in replaced:
-        log.retire(segment, now_ms, replaced=True)
-    cleaned.rename(remove=SWAP, log_first=False)
-    log.segments.add(cleaned)
+    try:
+        cleaned.rename(add=SWAP, remove=CLEANED, log_first=False)
+        log.disk.sync_directory(log.directory)
+        for segment in replaced:
+            log.retire(segment, now_ms, replaced=True)
+        cleaned.rename(remove=SWAP, log_first=False)
+        log.segments.add(cleaned)
+    except DiskFull as error:
+        raise DiskFailed(str(error)) from error  # only the next start can complete it
 
 
 def finish_swaps(disk: Disk, directory: str, found: list[FileStat]) -> bool:

@@ -627,3 +627,14 @@ def test_the_real_disk_and_the_one_in_memory_hold_the_same(
     for stat in stats:
         expected = disk.read_bytes(f"{DIRECTORY}/{stat.name}")
         assert OsDisk().read_bytes(f"{tmp_path}/t-0/{stat.name}") == expected
+
+
+def test_records_are_deleted_on_a_full_disk(disk: MemoryDisk, log: PartitionLog) -> None:
+    for epoch in range(4):
+        append(log, make_batch(2), leader_epoch=epoch)
+    disk.capacity_bytes = disk.used_bytes
+    log.advance_log_start(5)
+    assert log.log_start_offset == 5
+    assert log.leader_epochs.entries == ((2, 5), (3, 6))
+    again = open_sample(disk, THREE_BATCHES, log_start_offset=5)
+    assert again.leader_epochs.entries == log.leader_epochs.entries

@@ -15,7 +15,7 @@ from tests.support.log_samples import NOW_MS, append, make_batch, stored_batches
 
 HERE = TopicPartition("orders", 0)
 CONFIG = LogConfig(segment_bytes=3 * len(make_batch(2)), index_interval_bytes=100)
-SEEDS = range(100)
+SEEDS = range(40)
 
 
 def open_dirs(disk: MemoryDisk) -> LogDirs:
@@ -148,3 +148,29 @@ def test_what_was_compacted_is_no_more_than_what_was_not_cut() -> None:
         append(log, make_batch(2))
     log.flush(NOW_MS)
     assert after_power_loss(disk, dirs, 1).cleaned_to == 20
+
+
+@pytest.mark.parametrize("loses_power", [True, False])
+def test_a_log_with_the_name_of_a_deleted_one_owes_it_nothing(loses_power: bool) -> None:
+    for seed in SEEDS if loses_power else [0]:
+        disk, dirs, log = new_log()
+        log.advance_log_start(39)
+        keep_house(disk, dirs)
+        assert dirs.set_aside(HERE, "delete") is not None
+        disk.sync_directory("/one")
+        log = dirs.create(HERE, UUID(int=8), now_ms=NOW_MS)
+        for directory, births in list(dirs.births(10)):
+            births.run()
+            dirs.born(directory, births)
+        for _ in range(25):
+            append(log, make_batch(2, value=b"other"))
+        written = stored_batches(log)
+        if loses_power:
+            again = after_power_loss(disk, dirs, seed)
+        else:
+            dirs.take_offline("/one", "killed")
+            again = next(iter(open_dirs(disk)))
+        assert again.log_start_offset == 0
+        found = stored_batches(again)
+        assert found == written[: len(found)]
+        assert loses_power or found == written

@@ -5,7 +5,7 @@ partition on its leader's, what concerns the cluster on the controller's, and th
 A page is made in pieces between which the broker goes on, so everything iterated over here is a list of our own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from headrace.broker.metrics.exposition import escape, family, labels, single
@@ -13,6 +13,7 @@ from headrace.controller.cluster_state import ClusterState
 from headrace.controller.values import NO_LEADER
 from headrace.controller.values import Partition as PartitionState
 from headrace.log.log_dirs import LogDirs
+from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 
@@ -185,6 +186,31 @@ def log_dir_families(log_dirs: LogDirs) -> Iterator[str]:
         "gauge",
         "1 if a log directory failed.",
         [(labels(logDirectory=path), is_offline) for path, is_offline in sorted(states)],
+    )
+
+
+def cleaner_families(log_dirs: LogDirs, uncleanable: Collection[PartitionLog]) -> Iterator[str]:
+    """Logs whose compaction failed, by the directory that they are in."""
+    found = {
+        directory.path: [
+            log for log in uncleanable if directory.logs.get(log.topic_partition) is log
+        ]
+        for directory in log_dirs.online
+    }
+    yield from family(
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "gauge",
+        "Partitions whose compaction failed; it is tried again.",
+        [(labels(logDirectory=path), len(logs)) for path, logs in sorted(found.items())],
+    )
+    yield from family(
+        "kafka_log_logcleanermanager_uncleanable_bytes",
+        "gauge",
+        "Bytes of the partitions whose compaction failed.",
+        [
+            (labels(logDirectory=path), sum(log.size for log in logs))
+            for path, logs in sorted(found.items())
+        ],
     )
 
 

@@ -41,7 +41,7 @@ from headrace.testing.simulation.housekeeping import (
     note_high_watermarks,
     sync_births,
 )
-from headrace.testing.simulation.plan import Plan
+from headrace.testing.simulation.plan import Fault, Plan
 from headrace.testing.simulation.session import SimulatedSession
 from headrace.testing.simulation.truth import Violation
 from headrace.testing.virtual_clock import Action, Timer, VirtualClock
@@ -129,6 +129,7 @@ class SimulatedBroker:
             new_id=self._new_id,
         )
         self.log_dirs.open(self.now_ms())
+        assert not self.log_dirs.broken, f"{self.broker_id} cannot open {self.log_dirs.broken}"
         self.partitions = PartitionTable()
         self.cluster = ClusterView(self.broker_id, "simulated", tells_dialled_address=False)
         self.followers = SimulatedFollowers(self)
@@ -161,6 +162,8 @@ class SimulatedBroker:
         self.session.start(self.log_dirs.previous_run)
         self.every(_HOUSEKEEPING_MS, self._keep_house)
         self.every(_HOUSEKEEPING_MS, lambda: sync_births(self.log_dirs))
+        if Fault.FULL in around.plan.faults:
+            self.every(_HOUSEKEEPING_MS, self.roles.settle_again)
         around.touched(self)
 
     def die(self, *, loses_power: bool = False, loses_disk: bool = False) -> None:

@@ -188,6 +188,7 @@ class Cluster:
             broker.lags_until_ms = broker.skew_ms = 0
             if broker.condition is not Condition.DOWN:
                 broker.session.hears_nothing = False
+            broker.disk.capacity_bytes = None
             if broker.condition is Condition.PAUSED:
                 broker.go_on()
         for producer in self.producers:

@@ -69,6 +69,7 @@ class Nemesis:
             Fault.MOVE: self._move,
             Fault.DELETE: self._delete,
             Fault.MINIMUM: self._change_minimum,
+            Fault.FULL: self._fill,
         }
 
     def start(self) -> None:
@@ -167,6 +168,16 @@ class Nemesis:
             ):
                 return False
         return True
+
+    def _fill(self, broker: SimulatedBroker) -> None:
+        """Some room is left: a small batch may fit where a large one, or a new segment's index, does not."""
+        disk = broker.disk
+        disk.capacity_bytes = disk.used_bytes + self._around.chance.randrange(600)
+
+        def make_room() -> None:
+            disk.capacity_bytes = None
+
+        self._later(make_room)
 
     def _pause(self, broker: SimulatedBroker) -> None:
         broker.pause()

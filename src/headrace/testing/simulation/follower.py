@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headrace.broker.fetch_sessions import FetchSession, WantedKey
-from headrace.errors import DiskFailed, LogClosed
+from headrace.errors import DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Refused
 from headrace.replication.fetch_session import FollowerSession
@@ -110,6 +110,9 @@ class SimulatedFollowers:
                     session.stir(found[0])
                     try:
                         await self._take(leader_id, found[0], answer)
+                    except DiskFull:
+                        session.start_over()
+                        self._wait(leader_id, found[0])
                     except LogClosed:
                         self.leave(found[0])  # this broker has been relieved of it meanwhile
 
@@ -126,8 +129,12 @@ class SimulatedFollowers:
             taken = Taken.WAIT
             if isinstance(start, int):
                 taken = take_start(partition, start, now_ms=broker.now_ms())
-        if taken is Taken.WAIT and self._leaders.get(partition) == leader_id:
-            self._paused[partition] = broker.around.clock.now_ms + _BACKOFF_MS
+        if taken is Taken.WAIT:
+            self._wait(leader_id, partition)
+
+    def _wait(self, leader_id: int, partition: Partition) -> None:
+        if self._leaders.get(partition) == leader_id:
+            self._paused[partition] = self._broker.around.clock.now_ms + _BACKOFF_MS
             self._sessions[leader_id].leave(partition)
 
 

@@ -1,7 +1,9 @@
 """What a simulated broker does by itself, again and again: as `broker.housekeeping` does, but at once."""
 
+from contextlib import suppress
 from typing import Final
 
+from headrace.errors import DiskFull
 from headrace.log.disk import Disk
 from headrace.log.log_dirs import LogDirs
 from headrace.log.retention import delete_old_segments
@@ -18,22 +20,25 @@ def sync_births(log_dirs: LogDirs) -> None:
 
 
 def keep_house(log_dirs: LogDirs, partitions: PartitionTable, disk: Disk, now_ms: int) -> None:
-    """Sync whole segments, delete what is no longer wanted, write checkpoints."""
+    """Sync whole segments, delete what is no longer wanted, write checkpoints; what needs room waits for it."""
     for log in log_dirs:
-        if log.has_unflushed_segments:
-            plan = log.unflushed(sealed_only=True)
-            plan.run()
-            log.mark_flushed(plan, now_ms)
+        with suppress(DiskFull):
+            if log.has_unflushed_segments:
+                plan = log.unflushed(sealed_only=True)
+                plan.run()
+                log.mark_flushed(plan, now_ms)
         partition = partitions.get(*log.topic_partition)
         if partition is not None:
-            delete_old_segments(log, high_watermark=partition.high_watermark, now_ms=now_ms)
+            with suppress(DiskFull):
+                delete_old_segments(log, high_watermark=partition.high_watermark, now_ms=now_ms)
         for path in log.removable(now_ms):
             disk.remove(path)
     note_high_watermarks(log_dirs, partitions)
     for checkpoints in log_dirs.checkpoints():
-        for path, content in checkpoints.files:
-            disk.replace(path, content)
-        log_dirs.checkpointed(checkpoints)
+        with suppress(DiskFull):
+            for path, content in checkpoints.files:
+                disk.replace(path, content)
+            log_dirs.checkpointed(checkpoints)
 
 
 def note_high_watermarks(log_dirs: LogDirs, partitions: PartitionTable) -> None:

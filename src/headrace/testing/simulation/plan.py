@@ -4,7 +4,7 @@ Swarm testing: each seed draws a subset of the faults with rates of its own, for
 once hides what a run with two faults finds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 
@@ -31,6 +31,7 @@ class Fault(Enum):
     MOVE = "move"  # a partition is reassigned, or a reassignment cancelled
     DELETE = "delete"  # records are deleted from the front
     MINIMUM = "minimum"  # an operator changes the topic's min.insync.replicas
+    FULL = "full"  # a disk has no room for a while
 
 
 # Faults that end no session: under these, no unclean election may come about even where it is allowed.
@@ -93,7 +94,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
-    kinds: list[Fault] = [fault for fault in Fault if fault is not Fault.MINIMUM]
+    kinds = [fault for fault in Fault if fault not in (Fault.MINIMUM, Fault.FULL)]
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
     faults = chance.sample(kinds, chance.randint(1, 6))
@@ -106,7 +107,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         # It is of no consequence unless the ISR shrinks below the minimum and the leader dies after that.
         replication_factor = chance.choice((2, 2, replication_factor))
         faults += [Fault.MINIMUM, *(each for each in (Fault.KILL, Fault.LAG) if each not in faults)]
-    return Plan(
+    plan = Plan(
         seed=seed,
         steps=steps,
         broker_count=broker_count,
@@ -123,3 +124,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         defaults_differ=chance.random() < 0.1,
         allows_unclean_elections=is_unclean,
     )
+    # Drawn last, so that the other seeds stand for what they stood for before there was this fault.
+    if chance.random() < 0.15:
+        plan = replace(plan, faults=(*plan.faults, Fault.FULL))
+    return plan
