@@ -6,9 +6,9 @@ them is an I/O error, as with sectors that a disk has lost.
 
 import fcntl
 import os
-import shutil
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +19,6 @@ from tests.support.tools import require_all
 
 _BLOCK_BYTES = 4096
 _FIBMAP = 1  # ioctl: the number of a file's block on its disk
-_PROGRAMS = ("losetup", "mkfs.ext4", "mount", "umount")
 
 
 class BadDisk:
@@ -30,11 +29,11 @@ class BadDisk:
         self._image = image
         self._size_bytes = size_bytes
         self._device = ""
+        self._is_mounted = False
         path.mkdir(parents=True, exist_ok=True)
-        self.replace()
 
     def replace(self) -> None:
-        """Put a new, empty disk in the place of the one that is mounted now, if one is."""
+        """Mount a new, empty disk, in the place of the one that is mounted now, if one is."""
         self.unmount()
         self._image.unlink(missing_ok=True)
         with self._image.open("wb") as image:
@@ -44,6 +43,7 @@ class BadDisk:
         _run("mkfs.ext4", "-q", "-F", "-b", str(_BLOCK_BYTES), *features, str(self._image))
         self._device = _run("losetup", "--find", "--show", str(self._image)).strip()
         _run("mount", self._device, str(self.path))
+        self._is_mounted = True
 
     def fail(self, *files: Path) -> None:
         """Lose every sector from the first one of these files on, and what the machine remembers of them."""
@@ -57,10 +57,12 @@ class BadDisk:
                 os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def unmount(self) -> None:
-        """End it."""
-        if self._device:
+        """Give mount and device back."""
+        if self._is_mounted:
             # Lazily: a broker that a failed test left behind must not keep the mount for ever.
             _run("umount", "--lazy", str(self.path))
+            self._is_mounted = False
+        if self._device:
             _run("losetup", "--detach", self._device)
             self._device = ""
 
@@ -68,21 +70,18 @@ class BadDisk:
 @contextmanager
 def bad_disk(directory: Path, *, size_bytes: int = 128 * 1024 * 1024) -> Iterator[BadDisk]:
     """A disk at `directory`/disk. Skips the test where that is not allowed, which is a failure for root in CI."""
-    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
     if os.geteuid() != 0:
         pytest.skip("only root can set up the disk that fails in this test")
-    directory.mkdir(parents=True, exist_ok=True)
+    disk = BadDisk(directory / "image", directory / "disk", size_bytes=size_bytes)
     try:
-        if missing:
-            raise OSError(f"not installed: {', '.join(missing)}")
-        disk = BadDisk(directory / "image", directory / "disk", size_bytes=size_bytes)
-    except (OSError, subprocess.CalledProcessError) as error:
-        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
-        reason = f"no disk on a loop device can be set up here: {said}"
-        if require_all():
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    try:
+        try:
+            disk.replace()
+        except (OSError, subprocess.CalledProcessError) as error:
+            said = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
+            reason = f"no disk on a loop device can be set up here: {said}"
+            if require_all():
+                pytest.fail(reason, pytrace=False)
+            pytest.skip(reason)
         yield disk
     finally:
         disk.unmount()
@@ -91,10 +90,10 @@ def bad_disk(directory: Path, *, size_bytes: int = 128 * 1024 * 1024) -> Iterato
 def _first_block(file: Path) -> int:
     with file.open("rb") as opened:
         count = -(-file.stat().st_size // _BLOCK_BYTES)
-        numbers = [
-            struct.unpack("i", fcntl.ioctl(opened.fileno(), _FIBMAP, struct.pack("i", index)))[0]
-            for index in range(count)
+        answers = [
+            fcntl.ioctl(opened.fileno(), _FIBMAP, struct.pack("i", index)) for index in range(count)
         ]
+    numbers = [int.from_bytes(answer, sys.byteorder) for answer in answers]
     return min(number for number in numbers if number > 0)
 
 
