@@ -68,7 +68,7 @@ def test_a_damaged_batch_costs_its_groups_only(broker: HeadraceProcess, http_por
     with urlopen(f"http://127.0.0.1:{http_port}/healthz") as page:
         assert f"__consumer_offsets-{damaged} cannot be loaded" in page.read().decode()
     assert f"__consumer_offsets-{damaged} cannot be loaded" in broker.log_tail()
-    # What docs/operating/limits.md says: without another replica, the partition is put aside.
+    # What docs/operating/README.md says: without another replica, the partition is put aside.
     broker.stop()
     path.parent.rename(path.parent.with_name("aside"))
     broker.start()

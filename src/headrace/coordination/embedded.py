@@ -264,15 +264,19 @@ class _Tree:
             return
 
         def take() -> None:
-            self._db.execute("CREATE TABLE reserve (bytes BLOB)")
+            self._db.execute("CREATE TABLE IF NOT EXISTS reserve (bytes BLOB)")  # a crash may leave it
             self._db.execute("INSERT INTO reserve VALUES (zeroblob(?))", (size,))
 
         try:
             self._attempt(take)
             self._attempt(lambda: self._db.execute("DROP TABLE reserve"))
             self._start_log_over()
-        except sqlite3.OperationalError as error:
-            _logger.warning("the embedded store has no reserve for a full disk: %s", error)
+        except sqlite3.Error as error:
+            _logger.warning(
+                "the embedded store could not take room in advance (%s): once the disk is full, topics can be"
+                " deleted and configs changed only after room was made by other means",
+                error,
+            )
 
     def _renew_reserve(self) -> None:
         """Take new room for free pages that were used up while there was more of it."""
@@ -284,7 +288,10 @@ class _Tree:
         """Whether the volume has room beside what is reserved here."""
         if self._directory is None:
             return True
-        volume = os.statvfs(self._directory)
+        try:
+            volume = os.statvfs(self._directory)
+        except OSError:
+            return True  # the write itself will say what is wrong with the disk
         free_blocks = volume.f_bavail if os.geteuid() else volume.f_bfree
         return free_blocks * volume.f_frsize > 2 * _LEAST_RESERVED_BYTES
 
