@@ -15,11 +15,10 @@ import pytest
 from headrace.client.connection import Connection
 from headrace.wire.error_code import ErrorCode
 from tests.cluster.load import Load
-from tests.robustness.test_disk_full import fill
 from tests.robustness.wire_calls import FETCH_VERSION, fetch_request, produce
 from tests.support.bad_disk import bad_disk
 from tests.support.cluster_process import ClusterBroker, ClusterProcess
-from tests.support.small_volume import small_volume
+from tests.support.small_volume import fill, small_volume
 
 MIB = 1024 * 1024
 TOPIC = "orders"

@@ -22,11 +22,10 @@ from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.robustness.test_disk_full import fill
 from tests.robustness.wire_calls import create_topic, fetch, produce, produce_result
 from tests.support.headrace_process import HeadraceProcess
 from tests.support.process_memory import MIB
-from tests.support.small_volume import small_volume
+from tests.support.small_volume import fill, small_volume
 
 SOON_S = 30.0
 TOPIC_RESOURCE = 2

@@ -264,7 +264,9 @@ class _Tree:
             return
 
         def take() -> None:
-            self._db.execute("CREATE TABLE IF NOT EXISTS reserve (bytes BLOB)")  # a crash may leave it
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS reserve (bytes BLOB)"
+            )  # a crash may leave it
             self._db.execute("INSERT INTO reserve VALUES (zeroblob(?))", (size,))
 
         try:
