@@ -261,8 +261,8 @@ def _read(scratch: str, total_bytes: int) -> list[Line]:
 
     copying, viewing = _alternate(floor, ours)
     views = [found.view() for found in slices()]
-    mappings = {id(view.obj) for view in views}
-    assert sum(view.nbytes for view in views) == count * len(batch)
+    mappings = {id(view.obj) for view in views if isinstance(view, memoryview)}
+    assert sum(len(view) for view in views) == count * len(batch)
     views.clear()
     os.close(descriptor)
     log.abandon()

@@ -7,6 +7,7 @@ healed, the ISR is full, the producers are flushed, a fresh reader reads all of 
 import itertools
 import threading
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -83,9 +84,12 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def wait_for_progress(self, records: int = 100, timeout_s: float = 40) -> None:
-        """Wait until this many more records are acknowledged, on each partition at least one."""
+    def wait_for_progress(
+        self, records: int = 100, timeout_s: float = 40, *, partitions: Iterable[int] | None = None
+    ) -> None:
+        """Wait until this many more records are acknowledged, on each of these partitions (of all) at least one."""
         since_ns = time.monotonic_ns()
+        wanted = set(self.partitions if partitions is None else partitions)
 
         def progressed() -> bool:
             news = [
@@ -93,7 +97,7 @@ class Load:
                 for send in self.history.acknowledged()
                 if send.invoked_ns >= since_ns
             ]
-            return len(news) >= records and set(news) == set(self.partitions)
+            return len(news) >= records and set(news) >= wanted
 
         self._cluster.wait_for(progressed, f"{records} more records acknowledged", timeout_s)
 

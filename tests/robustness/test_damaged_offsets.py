@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -45,8 +46,8 @@ def test_a_damaged_batch_costs_its_groups_only(broker: HeadraceProcess, http_por
     with Connection("127.0.0.1", broker.port) as connection:
         create_topic(connection, "orders")
         for group in GROUPS.values():
-            until(lambda group=group: find_coordinator(connection, group), ErrorCode.NONE)
-            until(lambda group=group: commit(connection, group), ErrorCode.NONE)
+            until(partial(find_coordinator, connection, group), ErrorCode.NONE)
+            until(partial(commit, connection, group), ErrorCode.NONE)
     broker.stop()
     damaged = 2
     (path,) = (broker.data_dir / f"__consumer_offsets-{damaged}").glob("*.log")
@@ -59,7 +60,7 @@ def test_a_damaged_batch_costs_its_groups_only(broker: HeadraceProcess, http_por
         assert fetch(connection, "orders", 0) == [b"value"]
         for shard, group in GROUPS.items():
             if shard != damaged:
-                until(lambda group=group: committed(connection, group), (ErrorCode.NONE, 7))
+                until(partial(committed, connection, group), (ErrorCode.NONE, 7))
         group = GROUPS[damaged]
         until(lambda: commit(connection, group), ErrorCode.COORDINATOR_NOT_AVAILABLE)
         # Consumers before 3.9 do not expect that code in this answer.
@@ -67,7 +68,7 @@ def test_a_damaged_batch_costs_its_groups_only(broker: HeadraceProcess, http_por
     with urlopen(f"http://127.0.0.1:{http_port}/healthz") as page:
         assert f"__consumer_offsets-{damaged} cannot be loaded" in page.read().decode()
     assert f"__consumer_offsets-{damaged} cannot be loaded" in broker.log_tail()
-    # What docs/operating/limits.md says: without another replica, the partition is put aside.
+    # What docs/operating/README.md says: without another replica, the partition is put aside.
     broker.stop()
     path.parent.rename(path.parent.with_name("aside"))
     broker.start()

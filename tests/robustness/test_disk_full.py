@@ -18,7 +18,7 @@ from headrace.wire.messages.offset_commit import (
 from tests.robustness.wire_calls import create_topic, fetch, produce_result
 from tests.support.headrace_process import HeadraceProcess
 from tests.support.process_memory import MIB
-from tests.support.small_volume import small_volume
+from tests.support.small_volume import fill, small_volume
 
 VALUE_BYTES = 100_000
 BALLAST_BYTES = 4 * MIB
@@ -126,16 +126,6 @@ def test_a_broker_that_ends_on_a_full_disk_comes_back_whole(
         writer.check()
         assert writer.write() == ErrorCode.NONE
         writer.check()
-
-
-def fill(volume: Path) -> None:
-    """Take the last byte."""
-    with (volume / "filler").open("wb", buffering=0) as file:
-        try:
-            while file.write(bytes(4096)):
-                pass
-        except OSError:
-            pass
 
 
 def ask_coordinator(connection: Connection) -> int:

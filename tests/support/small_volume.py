@@ -31,3 +31,13 @@ def small_volume(path: Path, *, size_bytes: int) -> Iterator[Path]:
     finally:
         # Lazily: a broker that a failed test left behind must not keep the mount for ever.
         subprocess.run(["umount", "--lazy", path], check=True)
+
+
+def fill(volume: Path) -> None:
+    """Take the last byte, by a file `filler`."""
+    with (volume / "filler").open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass

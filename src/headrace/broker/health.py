@@ -50,7 +50,7 @@ def check_health(
     for partition, reason in (groups.failed_partitions if groups is not None else {}).items():
         failed += (
             f"__consumer_offsets-{partition} cannot be loaded, its groups are not served: {reason};"
-            " docs/operating/limits.md says how to repair it",
+            " docs/operating/README.md says how to repair it",
         )
     if lifecycle.state != BrokerState.RUNNING:
         return Health(status=lifecycle.state.name.lower(), reasons=failed)

@@ -4,9 +4,15 @@ Owns the file. Must not know what the nodes mean. Every call runs on one worker 
 that is the only lock, and it keeps the file's fsync off the event loop. A write returns when it
 is on disk (write-ahead log, synchronous=FULL). The file is locked for as long as it is open, and
 the session is that time: ephemeral nodes that a crash left behind vanish when it is opened again.
+
+Room for changes on a full disk is taken in advance, in both files of the database: free pages in the one, and the length of
+the write-ahead log, which is written from its start again after a checkpoint. So topics can be deleted and configs changed
+when nothing else can be written. Transactions that mostly add nodes do not get that room.
 """
 
 import asyncio
+import logging
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,8 +44,12 @@ from headrace.coordination.store import (
     parent_of,
 )
 
+_logger = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_LEAST_RESERVED_BYTES = 1024 * 1024
 
 _LAST_CHARACTER = "\U0010ffff"
 _SCHEMA_VERSION = 1
@@ -201,6 +211,8 @@ class _Tree:
 
     def __init__(self, path: Path | None) -> None:
         name = ":memory:" if path is None else str(path)
+        self._directory = None if path is None else path.parent
+        self._last_txn = 0
         try:
             self._db = sqlite3.connect(
                 name, timeout=0, isolation_level=None, check_same_thread=False
@@ -219,21 +231,104 @@ class _Tree:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute("BEGIN IMMEDIATE")
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        self._transact(self._create_schema)
+        self._transact(self._delete_ephemerals)
+        (self._last_txn,) = self._db.execute("SELECT last_txn FROM clock").fetchone()
+        pages, page_bytes = self._pragma("page_count"), self._pragma("page_size")
+        in_use = (pages - self._pragma("freelist_count")) * page_bytes
+        # A transaction changes each page once at most: a log as long as the database holds any.
+        self._reserve(max(_LEAST_RESERVED_BYTES, in_use))
+
+    def _create_schema(self) -> None:
+        version = self._pragma("user_version")
         if version == 0:
             for statement in _SCHEMA:
                 self._db.execute(statement)
         elif version != _SCHEMA_VERSION:
-            self._db.execute("ROLLBACK")
             raise sqlite3.DatabaseError(f"layout {version} of a later release")
+
+    def _delete_ephemerals(self) -> None:
         self._db.execute("DELETE FROM nodes WHERE ephemeral")
-        self._db.execute("COMMIT")
-        self._last_txn: int = self._db.execute("SELECT last_txn FROM clock").fetchone()[0]
+
+    def _pragma(self, name: str) -> int:
+        value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
+        return value
 
     def close(self) -> None:
-        self._db.execute("DELETE FROM nodes WHERE ephemeral")
-        self._db.close()
+        try:
+            self._transact(self._delete_ephemerals)
+            self._db.close()
+        except sqlite3.Error as error:
+            # Nothing is lost: what was written is in the log, and ephemeral nodes go when the file is opened again.
+            _logger.warning("the embedded store could not be tidied up at its end: %s", error)
+
+    # ---- room
+
+    def _reserve(self, size: int) -> None:
+        """Take room in both files. On a disk that is too full for it, do without."""
+        if self._directory is None:
+            return
+
+        def take() -> None:
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS reserve (bytes BLOB)"
+            )  # a crash may leave it
+            self._db.execute("INSERT INTO reserve VALUES (zeroblob(?))", (size,))
+
+        try:
+            self._attempt(take)
+            self._attempt(lambda: self._db.execute("DROP TABLE reserve"))
+            self._start_log_over()
+        except sqlite3.Error as error:
+            _logger.warning(
+                "the embedded store could not take room in advance (%s): once the disk is full, topics can be"
+                " deleted and configs changed only after room was made by other means",
+                error,
+            )
+
+    def _renew_reserve(self) -> None:
+        """Take new room for free pages that were used up while there was more of it."""
+        free_bytes = self._pragma("freelist_count") * self._pragma("page_size")
+        if free_bytes < _LEAST_RESERVED_BYTES // 2 and self._has_room():
+            self._reserve(_LEAST_RESERVED_BYTES)
+
+    def _has_room(self) -> bool:
+        """Whether the volume has room beside what is reserved here."""
+        if self._directory is None:
+            return True
+        try:
+            volume = os.statvfs(self._directory)
+        except OSError:
+            return True  # the write itself will say what is wrong with the disk
+        free_blocks = volume.f_bavail if os.geteuid() else volume.f_bfree
+        return free_blocks * volume.f_frsize > 2 * _LEAST_RESERVED_BYTES
+
+    def _start_log_over(self) -> None:
+        self._db.execute("PRAGMA wal_checkpoint(RESTART)")
+
+    # ---- transactions
+
+    def _transact(self, change: Callable[[], object]) -> None:
+        """Commit what `change` does, on a full disk in the room that was reserved."""
+        try:
+            self._attempt(change)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            self._start_log_over()
+            self._attempt(change)
+
+    def _attempt(self, change: Callable[[], object]) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            change()
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    # ---- nodes
 
     def get(self, path: str) -> Node | None:
         row = self._db.execute(
@@ -283,24 +378,21 @@ class _Tree:
 
     def write(self, operations: Sequence[Operation]) -> int:
         txn = self._last_txn + 1
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
+
+        def change() -> None:
             for operation in operations:
                 self._apply(operation, txn)
             self._db.execute("UPDATE clock SET last_txn = ?", (txn,))
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._rollback()
-            raise StoreFailed(f"the embedded store failed: {error}") from error
-        except BaseException:
-            self._rollback()
-            raise
-        self._last_txn = txn
-        return txn
 
-    def _rollback(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        if _mostly_adds(operations) and not self._has_room():
+            raise StoreFailed(f"{self._directory}: no space for new nodes is left on the disk")
+        try:
+            self._transact(change)
+        except sqlite3.Error as error:
+            raise StoreFailed(f"the embedded store failed: {error}") from error
+        self._last_txn = txn
+        self._renew_reserve()
+        return txn
 
     def _apply(self, operation: Operation, txn: int) -> None:
         match operation:
@@ -351,3 +443,9 @@ class _Tree:
             "SELECT 1 FROM nodes WHERE path > ? AND path < ? LIMIT 1", (path + "/", path + "0")
         ).fetchone()
         return row is not None
+
+
+def _mostly_adds(operations: Sequence[Operation]) -> bool:
+    """Whether a transaction is of the kind that fills the store: a new topic, and not a deletion or a new config."""
+    added = sum(isinstance(operation, Create) for operation in operations)
+    return added > 1 + sum(isinstance(operation, Delete) for operation in operations)

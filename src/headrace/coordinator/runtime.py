@@ -285,7 +285,11 @@ class Shard(Generic[EventT, RecordT]):
             self.close()
             return
         except Exception as error:
-            log.exception("%s cannot be loaded, its groups are not served", self.name)
+            log.exception(
+                "%s cannot be loaded: its groups answer COORDINATOR_NOT_AVAILABLE, all others are served;"
+                " docs/operating/README.md says how to repair it",
+                self.name,
+            )
             self._fail(error)
             return
         self.phase = Phase.ACTIVE

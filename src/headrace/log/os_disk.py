@@ -124,7 +124,9 @@ class OsFile:
             with _failing(self._path):
                 piece = os.pread(self.fileno(), end - position, position)
             if not piece:
-                raise DiskFailed(f"{self._path}: ends at {position}, {self.size} bytes were written")
+                raise DiskFailed(
+                    f"{self._path}: ends at {position}, {self.size} bytes were written"
+                )
             pieces.append(piece)
             position += len(piece)
         return b"".join(pieces)

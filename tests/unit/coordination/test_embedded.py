@@ -121,3 +121,33 @@ def test_a_cancelled_write_is_whole_and_the_store_goes_on(tmp_path: Path) -> Non
         await store.close()
 
     asyncio.run(story())
+
+
+def test_room_is_taken_in_advance_and_renewed(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    def free_bytes() -> int:
+        with sqlite3.connect(path) as db:
+            (pages,) = db.execute("PRAGMA freelist_count").fetchone()
+            (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        db.close()
+        assert "reserve" not in tables
+        return int(pages * page_bytes)
+
+    async def use(nodes: int) -> None:
+        store = EmbeddedStore(path)
+        await store.open()
+        assert path.with_name("store.db-wal").stat().st_size >= 1 << 20
+        for number in range(nodes):
+            await store.create(f"/{number}", bytes(100_000))
+        await store.close()
+
+    asyncio.run(use(0))
+    assert free_bytes() >= 1 << 20
+    # Interrupted between taking the room and making it free pages.
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE reserve (bytes BLOB)")
+    db.close()
+    asyncio.run(use(30))
+    assert free_bytes() >= 1 << 19, "what the nodes used up was taken anew"

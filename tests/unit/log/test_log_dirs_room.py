@@ -8,7 +8,9 @@ from headrace.errors import DiskFull
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
+from headrace.log.recovery import Checkpointed, open_log
 from headrace.testing.memory_disk import MemoryDisk
+from tests.support.log_samples import DIRECTORY, TOPIC_PARTITION, make_batch, open_sample
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = UUID(int=0x1234)
@@ -49,3 +51,22 @@ def test_without_any_room_the_failure_says_so() -> None:
     assert list(dirs) == []
     disk.is_full = False
     assert dirs.create(NEW, TOPIC_ID, now_ms=NOW_MS).directory == "/one/new-0"
+
+
+def test_records_can_be_deleted_on_a_full_disk() -> None:
+    """What the epochs' file says too much is dropped when the log is opened again."""
+    disk = MemoryDisk()
+    log = open_sample(disk)
+    for epoch in (1, 2, 3):
+        log.append_as_leader(make_batch(), leader_epoch=epoch, now_ms=NOW_MS)
+    disk.capacity_bytes = disk.used_bytes
+    log.advance_log_start(2)
+    assert log.log_start_offset == 2
+    assert [entry.epoch for entry in log.leader_epochs.entries] == [3]
+    disk.capacity_bytes = None
+    checkpointed = Checkpointed(clean=False, log_start_offset=2)
+    again = open_log(
+        disk, DIRECTORY, TOPIC_PARTITION, LogConfig(), now_ms=NOW_MS, checkpointed=checkpointed
+    )
+    assert [entry.epoch for entry in again.leader_epochs.entries] == [3]
+    assert (again.log_start_offset, again.log_end_offset) == (2, 3)

@@ -377,6 +377,8 @@ def test_a_read_is_a_slice_of_the_file_and_not_a_copy(tmp_path: Path) -> None:
     found = read_slice(again, 3, 3_000_000)
     assert counting.bytes_read(".log") < 70_000, "finding the place reads a window of headers"
     first, second = found.view(), found.view()
+    assert isinstance(first, memoryview)
+    assert isinstance(second, memoryview)
     assert first.nbytes == found.length > 2_900_000
     assert first.readonly
     assert first.obj is second.obj, "two views of one mapping"
@@ -393,7 +395,7 @@ def test_views_are_not_allocated(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         views = [read_slice(log, offset, 3_000_000).view() for offset in range(40)]
-        assert sum(view.nbytes for view in views) > 50_000_000
+        assert sum(map(len, views)) > 50_000_000
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
