@@ -39,10 +39,13 @@ class Health:
         return self.status == "serving"
 
 
-def check_health(lifecycle: Lifecycle, log_dirs: LogDirs) -> Health:
-    """The broker as it is right now."""
-    failed = tuple(
-        f"log directory {path} is offline: {reason}" for path, reason in log_dirs.offline.items()
+def check_health(
+    lifecycle: Lifecycle, log_dirs: LogDirs, rejected_settings: tuple[str, ...] = ()
+) -> Health:
+    """The broker as it is right now. `rejected_settings`: a sentence for each dynamic config that is not in force."""
+    failed = (
+        *(f"log directory {path} is offline: {why}" for path, why in log_dirs.offline.items()),
+        *rejected_settings,
     )
     if lifecycle.state != BrokerState.RUNNING:
         return Health(status=lifecycle.state.name.lower(), reasons=failed)
