@@ -381,18 +381,21 @@ class Roles:
         if isinstance(error, DiskFull):
             _logger.error("%s; what could not be written is tried again", error)
         elif directory is not None:
-            for lost in self._log_dirs.take_offline(directory.path, str(error)):
-                self._drop(lost)
+            self._take_directory_offline(directory.path, error)
+
+    def _take_directory_offline(self, path: str, error: DiskFailed) -> None:
+        for lost in self._log_dirs.take_offline(path, str(error)):
+            self._drop(lost)
 
     def _set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
         directory = self._log_dirs.directory_of(topic_partition)
         try:
             return self._log_dirs.set_aside(topic_partition, suffix)
         except DiskFailed as error:
+            # The old records still lie under a name that another topic may get.
             _logger.error("%s cannot be set aside: %s", topic_partition, error)
-            neighbour = next(iter(directory.logs), None) if directory is not None else None
-            if neighbour is not None:
-                self.take_offline(neighbour, error)
+            if directory is not None:
+                self._take_directory_offline(directory.path, error)
             return None
 
     # ---- topics
