@@ -82,11 +82,13 @@ def assert_all_run(cluster: ClusterProcess) -> None:
 
 
 def wait_for_agreement(cluster: ClusterProcess) -> None:
-    deadline = time.monotonic() + AGREED_S
+    since = time.monotonic()
+    deadline = since + AGREED_S
     while (found := disagreement(cluster)) is not None:
         assert_all_run(cluster)
         assert time.monotonic() < deadline, f"no agreement within {AGREED_S} s: {found}"
         time.sleep(0.1)
+    _logger.warning("agreed after %.1f s", time.monotonic() - since)
 
 
 def write_everywhere(cluster: ClusterProcess) -> None:
