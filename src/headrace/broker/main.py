@@ -17,7 +17,7 @@ from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
 from headrace.broker.log_opening import InThreads, RecoveryProgress
 from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.settings.dynamic import apply_dynamic
+from headrace.broker.settings.dynamic import apply_dynamic, readable_topic_config
 from headrace.broker.settings.listener import Listener
 from headrace.broker.wiring import Given, Parts
 from headrace.controller.brokers import ShutdownWanted
@@ -106,7 +106,7 @@ class Broker:
         )
 
         def config_for(topic: str) -> LogConfig:
-            config = settings.topic_config(configs.get(("topics", topic), {}))
+            config = readable_topic_config(settings, configs.get(("topics", topic), {}))
             return config.to_log_config(
                 producer_id_expiration_ms=settings.producer_id_expiration_ms
             )

@@ -21,6 +21,7 @@ from headrace.broker.follows import Following
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.role_queue import RoleQueue
 from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.settings.dynamic import readable_topic_config
 from headrace.broker.settings.topic_config import TopicConfig
 from headrace.broker.shard_log import PartitionShardLog
 from headrace.broker.traffic import Traffic
@@ -256,7 +257,9 @@ class Roles:
                 self.take_offline(topic_partition, error)
 
     def settle_again(self) -> None:
-        """Try once more what failed for want of room."""
+        """Try once more what failed for want of room; while this broker is not registered it goes on waiting."""
+        if not self.is_registered:
+            return
         waiting, self._without_room = self._without_room, {}
         for where, is_new in waiting.items():
             self._settle(where, is_new=is_new)
@@ -422,7 +425,7 @@ class Roles:
     def topic_config(self, topic: str) -> TopicConfig:
         """A topic's configuration as it is now."""
         overrides = self._cluster.state.config(ConfigKind.TOPIC, topic)
-        return self._live_settings.current.topic_config(overrides)
+        return readable_topic_config(self._live_settings.current, overrides)
 
     def log_config(self, config: TopicConfig) -> LogConfig:
         """What a log needs of it."""

@@ -2,6 +2,7 @@
 
 from headrace.broker.partition_lookup import missing
 from headrace.controller.deletions import DeleteTopics
+from headrace.coordination.store import SessionState
 from headrace.errors import DiskFailed, DiskFull
 from headrace.ids import TopicIdPartition, TopicPartition
 from headrace.log.append_result import Appended
@@ -27,6 +28,16 @@ async def test_a_topic_created_on_a_full_disk_is_hosted_once_there_is_room(
     partition = broker.partitions.get("orders", 0)
     assert partition is not None
     assert partition.is_leader
+
+
+@on_broker()
+async def test_without_a_registration_nothing_is_tried_again(broker: OneBroker) -> None:
+    broker.disk.capacity_bytes = broker.disk.used_bytes
+    await broker.topic("orders")
+    broker.disk.capacity_bytes = None
+    broker.roles.session_changed(SessionState.LOST)
+    broker.roles.settle_again()
+    assert broker.partitions.get(*ORDERS) is None, "another run of this broker was to lead it"
 
 
 @on_broker()
