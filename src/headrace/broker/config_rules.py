@@ -1,37 +1,59 @@
 """What the controller asks about configs (`controller.core.ConfigRules`), answered from the tables of settings.
 
-The codes and words for a client's request are given before, where the request comes in; here is the last word, by the
-settings of the broker that the controller runs on.
+The codes and words for a client's request are given before, where the request comes in; here is the last word. A change
+of the cluster's defaults is checked together with every broker's own configs, a change of one broker's configs together
+with the defaults. The file of another broker is not known here: the file of the controller's broker stands for it, and
+what breaks a rule only there is left out by that broker (`settings.dynamic`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from headrace.broker.cluster_view import ClusterView
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.settings import definitions
 from headrace.broker.settings.alter import validate_replacement
 from headrace.broker.settings.definitions.setting import Setting
 from headrace.broker.settings.definitions.value_type import ValueType
-from headrace.broker.settings.resolution import broker_setting, topic_default
+from headrace.broker.settings.resolution import ConfigLayers, broker_setting, topic_default
 from headrace.broker.settings.resource import Resource, ResourceType
 from headrace.broker.settings.values import text_of
-from headrace.controller.values import ConfigKind
+from headrace.controller.values import ALL_BROKERS, ConfigKind
 
 
 class SettingRules:
-    """See the module's text."""
+    """The rules by the settings of the broker that the controller runs on, and by the configs of all brokers."""
 
-    def __init__(self, live_settings: LiveSettings) -> None:
+    def __init__(self, live_settings: LiveSettings, cluster: ClusterView) -> None:
         self._live_settings = live_settings
+        self._cluster = cluster
 
     def check(self, kind: ConfigKind, name: str, values: Mapping[str, str]) -> str | None:
         """Why these values cannot be, or None."""
-        settings = self._live_settings.current
-        if kind is ConfigKind.BROKER and name:
-            # Another broker's configs are judged as if they were ours: its file is not known here.
-            name = str(settings.node_id)
-        resource = Resource(ResourceType(kind), name)
-        outcome = validate_replacement(resource, list(values.items()), settings.layers)
-        return None if outcome.refusal is None else outcome.refusal.message
+        layers = self._live_settings.current.layers
+        if kind is not ConfigKind.BROKER:
+            return _fault(Resource(ResourceType(kind), name), values, layers)
+        defaults = self._cluster.state.config(kind, ALL_BROKERS)
+        if name != ALL_BROKERS:
+            own = Resource(ResourceType.BROKER, str(self._live_settings.current.node_id))
+            return _fault(own, values, replace(layers, dynamic_default=defaults))
+        resource = Resource(ResourceType.BROKER, ALL_BROKERS)
+        fault = _fault(resource, values, replace(layers, dynamic_broker={}))
+        if fault is not None:
+            return fault
+        for broker, configs in self._own_configs():
+            theirs = replace(layers, dynamic_broker=configs)
+            fault = _fault(resource, values, theirs)
+            # What was wrong on a broker before must not keep the cluster from being configured.
+            if fault is not None and _fault(resource, defaults, theirs) is None:
+                return f"{fault} (on broker {broker})"
+        return None
+
+    def _own_configs(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """The configs of each broker that has any of its own."""
+        for (kind, name), configs in self._cluster.state.configs.items():
+            if kind is ConfigKind.BROKER and name != ALL_BROKERS:
+                yield name, configs
 
     def is_list(self, kind: ConfigKind, key: str) -> bool:
         """Whether values can be appended to and subtracted from this key."""
@@ -47,6 +69,11 @@ class SettingRules:
         if kind is ConfigKind.TOPIC:
             return text_of(setting, topic_default(key, values))
         return text_of(setting, values.get(key, setting.default))
+
+
+def _fault(resource: Resource, values: Mapping[str, str], layers: ConfigLayers) -> str | None:
+    refusal = validate_replacement(resource, list(values.items()), layers).refusal
+    return None if refusal is None else refusal.message
 
 
 def _setting(kind: ConfigKind, key: str) -> Setting | None:

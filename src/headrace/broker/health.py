@@ -41,11 +41,15 @@ class Health:
 
 
 def check_health(
-    lifecycle: Lifecycle, log_dirs: LogDirs, groups: GroupCounts | None = None
+    lifecycle: Lifecycle,
+    log_dirs: LogDirs,
+    groups: GroupCounts | None = None,
+    rejected_settings: tuple[str, ...] = (),
 ) -> Health:
-    """The broker as it is right now."""
-    failed = tuple(
-        f"log directory {path} is offline: {reason}" for path, reason in log_dirs.offline.items()
+    """The broker as it is right now. `rejected_settings`: a sentence for each dynamic config that is not in force."""
+    failed = (
+        *(f"log directory {path} is offline: {why}" for path, why in log_dirs.offline.items()),
+        *rejected_settings,
     )
     for partition, reason in (groups.failed_partitions if groups is not None else {}).items():
         failed += (

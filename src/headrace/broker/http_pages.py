@@ -18,7 +18,10 @@ def http_pages(sources: MetricsSources, clock: Clock) -> dict[str, Route]:
     return {
         "/metrics": lambda: HttpAnswer(HTTPStatus.OK, CONTENT_TYPE, page.pieces(clock())),
         "/healthz": _health_page(
-            broker_id, lambda: check_health(sources.lifecycle, sources.log_dirs, sources.groups)
+            broker_id,
+            lambda: check_health(
+                sources.lifecycle, sources.log_dirs, sources.groups, sources.live_settings.rejected
+            ),
         ),
     }
 

@@ -17,6 +17,7 @@ from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
 from headrace.broker.log_opening import InThreads, RecoveryProgress
 from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.settings.dynamic import apply_dynamic, readable_topic_config
 from headrace.broker.settings.listener import Listener
 from headrace.broker.store_identity import (
     STORE_FILE,
@@ -107,13 +108,15 @@ class Broker:
             for path, node in nodes.items()
             if node.data
         }
-        settings = self._settings.with_dynamic(
+        # What is left out here is named once the controller's state is applied.
+        settings, _ = apply_dynamic(
+            self._settings,
             default=configs.get(("brokers", DEFAULT_BROKER), {}),
             broker=configs.get(("brokers", str(self._settings.node_id)), {}),
         )
 
         def config_for(topic: str) -> LogConfig:
-            config = settings.topic_config(configs.get(("topics", topic), {}))
+            config = readable_topic_config(settings, configs.get(("topics", topic), {}))
             return config.to_log_config(
                 producer_id_expiration_ms=settings.producer_id_expiration_ms
             )

@@ -14,6 +14,7 @@ from headrace.broker.cluster_view import ClusterView
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.health import Lifecycle
 from headrace.broker.listener import ConnectionCounts
+from headrace.broker.live_settings import LiveSettings
 from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metrics import partition_families as partitions
 from headrace.broker.metrics import traffic_families as traffic
@@ -40,6 +41,7 @@ class MetricsSources:
     """Where the figures come from. Without groups or progress their families are left out."""
 
     lifecycle: Lifecycle
+    live_settings: LiveSettings
     cluster: ClusterView
     partitions: PartitionTable
     log_dirs: LogDirs
@@ -134,6 +136,12 @@ def _broker_families(sources: MetricsSources, idle_share: float) -> Iterator[str
         "gauge",
         "1 starting, 2 recovering logs, 3 running, 6 handing over, 7 shutting down.",
         int(sources.lifecycle.state),
+    )
+    yield from single(
+        "headrace_rejected_settings",
+        "gauge",
+        "Dynamic configs that break a rule on this broker and are not in force; /healthz names them.",
+        len(sources.live_settings.rejected),
     )
     # One event loop does what Kafka's two pools of threads do: the same figure under both names.
     for name in (

@@ -22,6 +22,7 @@ from headrace.broker.follows import Following
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.role_queue import RoleQueue
 from headrace.broker.settings.broker_settings import BrokerSettings
+from headrace.broker.settings.dynamic import readable_topic_config
 from headrace.broker.settings.topic_config import TopicConfig
 from headrace.broker.shard_log import PartitionShardLog
 from headrace.broker.traffic import Traffic
@@ -265,7 +266,9 @@ class Roles:
                 self.take_offline(topic_partition, error)
 
     def settle_again(self) -> None:
-        """Try once more what failed for want of room."""
+        """Try once more what failed for want of room; while this broker is not registered it goes on waiting."""
+        if not self.is_registered:
+            return
         waiting, self._without_room = self._without_room, {}
         for where, is_new in waiting.items():
             self._settle(where, is_new=is_new)
@@ -394,18 +397,21 @@ class Roles:
         if isinstance(error, DiskFull):
             _logger.error("%s; what could not be written is tried again", error)
         elif directory is not None:
-            for lost in self._log_dirs.take_offline(directory.path, str(error)):
-                self._drop(lost)
+            self._take_directory_offline(directory.path, error)
+
+    def _take_directory_offline(self, path: str, error: DiskFailed) -> None:
+        for lost in self._log_dirs.take_offline(path, str(error)):
+            self._drop(lost)
 
     def _set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
         directory = self._log_dirs.directory_of(topic_partition)
         try:
             return self._log_dirs.set_aside(topic_partition, suffix)
         except DiskFailed as error:
+            # The old records still lie under a name that another topic may get.
             _logger.error("%s cannot be set aside: %s", topic_partition, error)
-            neighbour = next(iter(directory.logs), None) if directory is not None else None
-            if neighbour is not None:
-                self.take_offline(neighbour, error)
+            if directory is not None:
+                self._take_directory_offline(directory.path, error)
             return None
 
     # ---- topics
@@ -432,7 +438,7 @@ class Roles:
     def topic_config(self, topic: str) -> TopicConfig:
         """A topic's configuration as it is now."""
         overrides = self._cluster.state.config(ConfigKind.TOPIC, topic)
-        return self._live_settings.current.topic_config(overrides)
+        return readable_topic_config(self._live_settings.current, overrides)
 
     def log_config(self, config: TopicConfig) -> LogConfig:
         """What a log needs of it."""

@@ -121,7 +121,7 @@ class Parts:
         self.driver = ControllerDriver(
             given.store,
             settings.node_id,
-            config_rules=SettingRules(self.live_settings),
+            config_rules=SettingRules(self.live_settings, self.cluster),
             settings=controller_settings(settings),
         )
         self.controller = ControllerLink(
@@ -219,6 +219,7 @@ class Parts:
         ]
         sources = MetricsSources(
             lifecycle=self.lifecycle,
+            live_settings=self.live_settings,
             cluster=self.cluster,
             partitions=self.partitions,
             log_dirs=given.log_dirs,

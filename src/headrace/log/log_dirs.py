@@ -308,19 +308,28 @@ class LogDirs:
         DiskFailed if none can be written.
         """
         failure = DiskFailed(f"{topic_partition}: no log directory is online")
+        self._free_name(str(topic_partition))
         wanted = self.wanted.pop(topic_partition, None)
         for directory in sorted(
             self._online.values(), key=lambda each: (each.path != wanted, len(each.logs))
         ):
             path = f"{directory.path}/{topic_partition}"
-            is_there = self._disk.exists(path)
             try:
                 return self._create_in(directory, topic_partition, topic_id, now_ms)
             except DiskFull as error:
                 failure = error
-                if not is_there and self._disk.exists(path):
+                if self._disk.exists(path):
                     self._disk.remove_tree(path)  # or the partition would be found twice one day
         raise failure
+
+    def _free_name(self, name: str) -> None:
+        """Set aside what lies where a new log may be created: a log that could not be opened, of an older topic."""
+        for directory in self._online.values():
+            path = f"{directory.path}/{name}"
+            if self._disk.exists(path):
+                target = f"{directory.path}/{self._aside(name, 'stray')}"
+                self._disk.rename(path, target)
+                _logger.warning("%s could not be opened and makes room: now %s", path, target)
 
     def _create_in(
         self, directory: LogDir, topic_partition: TopicPartition, topic_id: UUID, now_ms: int

@@ -1,17 +1,21 @@
-"""Applies dynamic configs to the settings of one broker and leaves out the values that break a rule there (pure).
+"""Applies dynamic configs to the settings of one broker and leaves out the values that break a rule there.
 
 The controller accepts a config without knowing the file of every broker, so a value may be good for the cluster and bad
 on one broker. There the setting keeps the value that it had; every other setting follows. A broker that starts has no
 earlier dynamic value: its file and the defaults count instead.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.resolution import ConfigLayers
+from headrace.broker.settings.topic_config import TopicConfig
 from headrace.errors import SettingError
+
+_logger = logging.getLogger(__name__)
 
 
 class AppliedSettings(NamedTuple):
@@ -37,6 +41,24 @@ def apply_dynamic(
         return AppliedSettings(settings.with_dynamic(default=default, broker=broker))
     except SettingError:
         return _apply_one_by_one(settings, default, broker)
+
+
+def readable_topic_config(settings: BrokerSettings, overrides: Mapping[str, str]) -> TopicConfig:
+    """The configuration of a topic that sets `overrides` itself, without those that cannot be read.
+
+    They are checked when they are set. Nobody checks what is written into the store by hand or by a later version.
+    """
+    try:
+        return settings.topic_config(overrides)
+    except SettingError:
+        readable = {}
+        for name, text in overrides.items():
+            try:
+                settings.topic_config({name: text})
+                readable[name] = text
+            except SettingError as error:
+                _logger.error("%s; this topic config is not in force: change or delete it", error)
+        return settings.topic_config(readable)
 
 
 def _apply_one_by_one(

@@ -154,7 +154,7 @@ class SimulatedBroker:
             self.session.store,
             self.broker_id,
             controller_settings(settings),
-            SettingRules(live_settings),
+            SettingRules(live_settings, self.cluster),
             self._new_id,
             around.chance.randrange,
         )

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.settings.dynamic import apply_dynamic
+from headrace.broker.settings.dynamic import apply_dynamic, readable_topic_config
 
 OVERRIDES = "max.connections.per.ip.overrides"
 
@@ -84,3 +84,14 @@ def test_it_is_said_once_and_no_longer_true_once_mended(caplog: pytest.LogCaptur
     ]
     live.apply_dynamic(default={}, broker={})
     assert not live.rejected
+
+
+def test_a_topics_config_that_cannot_be_read_costs_itself_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody checks what is written into the store by hand, or by a later version."""
+    overrides = {"retention.ms": "soon", "max.message.bytes": "77"}
+    config = readable_topic_config(settings(), overrides)
+    assert config.max_message_bytes == 77
+    assert config.retention_ms == settings().topic_defaults.retention_ms
+    assert "retention.ms" in caplog.text
