@@ -44,7 +44,8 @@ _ALIKE_FROM: Final = 8  # after API, version and correlation id
 _END_TAGS: Final = bytes(3)  # of the partition, the topic, the request: none
 _ANSWERED_ACKS: Final = (-1, 1)
 _MOST_KNOWN: Final = 4096
-_MOST_LENGTHS: Final = 1024  # of requests that are otherwise alike
+_MOST_ALIKE_BYTES: Final = 512  # a client id may be longer, and is then decoded each time
+_MOST_LENGTHS: Final = 8192  # of requests, over all that are known
 _FOREVER: Final = 2**63
 _NUMBERS: Final = Struct(">qqq")  # base offset, append time, log start offset
 _LEAST_RUN: Final = 2
@@ -54,6 +55,36 @@ Taken: TypeAlias = "list[Piece] | asyncio.Future[list[Piece]]"
 """A whole answer, or later its body."""
 
 
+class _Lengths:
+    """What a request's length says of its records, by where their size stands: that size, and where they start."""
+
+    __slots__ = ("_by_end", "_count")
+
+    def __init__(self) -> None:
+        self._by_end: dict[int, dict[int, tuple[bytes, int]]] = {}
+        self._count = 0
+
+    def behind(self, end: int) -> dict[int, tuple[bytes, int]]:
+        """By length, for requests whose records' size stands at `end`."""
+        return self._by_end.setdefault(end, {})
+
+    def add(self, end: int, length: int) -> tuple[bytes, int] | None:
+        """Find it out for one more length; None if it leaves no room for a batch."""
+        for width in range(1, 6):
+            position = end + width
+            records_bytes = length - len(_END_TAGS) - position
+            size = unsigned_varint(max(0, records_bytes) + 1)
+            if len(size) == width and records_bytes >= HEADER_BYTES:
+                if self._count >= _MOST_LENGTHS:
+                    self._count = 0
+                    for by_length in self._by_end.values():
+                        by_length.clear()
+                self._count += 1
+                found = self.behind(end)[length] = size, position
+                return found
+        return None
+
+
 class _Known:
     """What a request for one partition meant, and its answer around the numbers."""
 
@@ -61,6 +92,8 @@ class _Known:
         "_alike",
         "_answer",
         "_by_length",
+        "_end",
+        "_lengths",
         "acks",
         "index",
         "start",
@@ -71,14 +104,21 @@ class _Known:
     )
 
     def __init__(
-        self, start: bytes, alike: bytes, version: int, topic: str, request: ProduceRequest
+        self,
+        start: bytes,
+        alike: bytes,
+        version: int,
+        topic: str,
+        request: ProduceRequest,
+        lengths: "_Lengths",
     ) -> None:
         """`start` is what stands before the correlation id, `alike` what stands between it and the records' size."""
         asked = request.topic_data[0]
         self.start = start
         self._alike = alike
-        # By a request's length, which settles the records' size: what is alike and that size, and where records start.
-        self._by_length: dict[int, tuple[bytes, int]] = {}
+        self._end = _ALIKE_FROM + len(alike)
+        self._lengths = lengths
+        self._by_length = lengths.behind(self._end)
         self.version = version
         self.topic = topic
         self.topic_id = asked.topic_id
@@ -93,38 +133,26 @@ class _Known:
 
     def batch_in(self, frame: Frame) -> memoryview | None:
         """The records of another request, if it is like this one."""
-        found = self._by_length.get(len(frame)) or self._with_length(len(frame))
+        found = self._by_length.get(len(frame)) or self._lengths.add(self._end, len(frame))
         if found is None:
             return None
-        expected, position = found
+        size, position = found
         if isinstance(frame, bytearray):
             if not (
-                frame.startswith(expected, _ALIKE_FROM)
+                frame.startswith(self._alike, _ALIKE_FROM)
+                and frame.startswith(size, self._end)
                 and frame.startswith(self.start)
                 and frame.endswith(_END_TAGS)
             ):
                 return None
             return memoryview(frame)[position : -len(_END_TAGS)]
         is_alike = (
-            frame[_ALIKE_FROM:position] == expected
+            frame[_ALIKE_FROM : self._end] == self._alike
+            and frame[self._end : position] == size
             and frame[:_CORRELATION_AT] == self.start
             and frame[-len(_END_TAGS) :] == _END_TAGS
         )
         return frame[position : -len(_END_TAGS)] if is_alike else None
-
-    def _with_length(self, length: int) -> tuple[bytes, int] | None:
-        """What a request of this length starts with, behind its correlation id; None if it has no room for a batch."""
-        end = _ALIKE_FROM + len(self._alike)
-        for width in range(1, 6):
-            position = end + width
-            records_bytes = length - len(_END_TAGS) - position
-            size = unsigned_varint(max(0, records_bytes) + 1)
-            if len(size) == width and records_bytes >= HEADER_BYTES:
-                if len(self._by_length) >= _MOST_LENGTHS:
-                    self._by_length.clear()
-                found = self._by_length[length] = self._alike + size, position
-                return found
-        return None
 
     def answer_to(self, frame: Frame, base_offset: int, append_time: int, log_start: int) -> bytes:
         """The answer to one that went well, as a whole frame."""
@@ -143,13 +171,14 @@ class _Known:
 class ProduceRepeats:
     """All requests that may come again."""
 
-    __slots__ = ("_clock", "_known", "_partitions", "_traffic")
+    __slots__ = ("_clock", "_known", "_lengths", "_partitions", "_traffic")
 
     def __init__(self, partitions: PartitionTable, traffic: Traffic, clock: Clock) -> None:
         self._partitions = partitions
         self._traffic = traffic
         self._clock = clock
         self._known: dict[bytes, _Known] = {}
+        self._lengths = _Lengths()
 
     def learn(self, frame: Frame, version: int, request: ProduceRequest) -> int:
         """Remember a request. Returns where the part ends that will come again; 0 if none will."""
@@ -169,13 +198,15 @@ class ProduceRepeats:
         if self._partitions.get(name, ask.index) is None or name in INTERNAL_TOPICS:
             return 0
         end = _end_of_alike(frame, ask.records or b"")
+        if end - _ALIKE_FROM > _MOST_ALIKE_BYTES:
+            return 0
         alike = bytes(frame[_ALIKE_FROM:end])
         start = bytes(frame[:_CORRELATION_AT])
         known = self._known.get(alike)
         if end and (known is None or known.start != start):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[alike] = _Known(start, alike, version, name, request)
+            self._known[alike] = _Known(start, alike, version, name, request, self._lengths)
         return end
 
     def append(self, frame: Frame, end: int) -> "Taken | None":

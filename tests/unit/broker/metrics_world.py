@@ -48,7 +48,7 @@ class Owner:
 
     receive_area = memoryview(bytearray(16))
     busy_poll = BusyPoll(lambda turn: None, 0)
-    loop_share = LoopShare(lambda resume: None)
+    loop_share = LoopShare(lambda resume: None, lambda: 0.0)
     spares = SpareMemory()
     budget = MemoryBudget(1)
     max_frame_bytes = 1
