@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -111,7 +112,7 @@ class World:
             requests=RequestMetrics(),
             connections=ConnectionCounts(LIMITS),
             memory=MemoryBudget(1_000),
-            fetch_sessions=FetchSessions(10),
+            fetch_sessions=FetchSessions(10, count(1).__next__),
             counts=ClusterCounts(),
             max_replica_lag=lambda: 17,
             process=self.process,
