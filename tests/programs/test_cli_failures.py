@@ -64,6 +64,19 @@ def test_a_busy_port(busy_port: int, tmp_path: Path) -> None:
     assert f"listeners=PLAINTEXT://127.0.0.1:{busy_port + 1}" in hint
 
 
+def test_a_busy_port_for_metrics(busy_port: int, tmp_path: Path) -> None:
+    output = run_command(
+        command(
+            *("server-start", "--override", f"log.dirs={tmp_path}"),
+            *("--override", "listeners=PLAINTEXT://127.0.0.1:0"),
+            *("--override", f"headrace.http.listeners=http://127.0.0.1:{busy_port}"),
+        )
+    )
+    what, _, hint = story(output)
+    assert what == f"cannot listen on 127.0.0.1:{busy_port}"
+    assert f"headrace.http.listeners=http://127.0.0.1:{busy_port + 1}" in hint
+
+
 def test_a_busy_port_for_a_zookeeper(busy_port: int, tmp_path: Path) -> None:
     file = tmp_path / "zookeeper.properties"
     file.write_text(f"dataDir={tmp_path}\nclientPort={busy_port}\n")

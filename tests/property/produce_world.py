@@ -10,6 +10,7 @@ from headrace.broker.cluster_view import ClusterView
 from headrace.broker.connection import Answer, Connection
 from headrace.broker.dispatch import BoundApi, Dispatcher
 from headrace.broker.frame_buffer import Frame
+from headrace.broker.long_work import LongWork
 from headrace.broker.produce_repeats import ProduceRepeats
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.broker.traffic import Traffic
@@ -119,11 +120,12 @@ class World:
                 cluster=ClusterView(1, CLUSTER_ID, tells_dialled_address=False),
                 traffic=self.traffic,
                 clock=lambda: NOW_MS,
+                long_work=LongWork(),
             ),
             ProduceResponse,
         )
-        repeats = ProduceRepeats(self.partitions, self.traffic, lambda: NOW_MS)
-        self.dispatch = Dispatcher({ApiKey.PRODUCE: api}, self.metrics, repeats)
+        self.repeats = ProduceRepeats(self.partitions, self.traffic, lambda: NOW_MS)
+        self.dispatch = Dispatcher({ApiKey.PRODUCE: api}, self.metrics, self.repeats)
         self.dispatch.open()
         self.disk.capacity_bytes = self.disk.used_bytes + room_bytes
 

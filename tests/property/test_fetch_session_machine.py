@@ -1,5 +1,6 @@
 """A follower's fetch session: whatever happens, what the leader remembers is what the follower wants."""
 
+from itertools import count
 from uuid import UUID
 
 from hypothesis import settings
@@ -63,7 +64,7 @@ class AnySession(RuleBasedStateMachine):
         self.follower = FollowerSession(MAX_BYTES)
         for partition in self.partitions.values():
             self.follower.want(partition)
-        self.leader = FetchSessions(2)
+        self.leader = FetchSessions(2, count(1).__next__)
         self.now_ms = 0
         self.told: Asks = {}  # as of the last answer
         self.must_be_full = True
@@ -132,7 +133,7 @@ class AnySession(RuleBasedStateMachine):
     @rule()
     def it_starts_anew(self) -> None:
         """Its connections are lost with it, and its numbers begin again: they may be another's by now."""
-        self.leader = FetchSessions(2)
+        self.leader = FetchSessions(2, count(1).__next__)
         self.follower.start_over()
         self.must_be_full = True
 

@@ -198,6 +198,7 @@ class Connection(asyncio.BufferedProtocol):
             except MalformedMessage as error:
                 broken, answers = error, (None,)
                 self._is_closing = True
+            counted = len(ready)
             for answer in answers:
                 frame = self._queue.popleft()
                 frame_bytes = len(frame)
@@ -208,10 +209,10 @@ class Connection(asyncio.BufferedProtocol):
                         self._park(frame_bytes, answer)
                     else:
                         ready += answer or ()
-                        ready_bytes += _size(answer)
                         answered_bytes += frame_bytes
                 else:
                     self._wait_for(answer, frame)
+            ready_bytes += sum(map(len, ready[counted:]))
             if ready_bytes >= _WRITE_HIGH_WATER_BYTES:
                 self._send(ready)  # which pauses the writing here, if the peer is slow
                 ready, ready_bytes = [], 0

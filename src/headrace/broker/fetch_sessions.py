@@ -153,10 +153,12 @@ class FetchSession:
 class FetchSessions:
     """The sessions of this broker, a bounded number of them."""
 
-    def __init__(self, max_sessions: int) -> None:
+    def __init__(self, max_sessions: int, new_id: Callable[[], int]) -> None:
+        """`new_id` makes positive numbers by chance: a client that knew an earlier run of this broker closes a session
+        by a number of that run, which must not be another client's."""
         self._max_sessions = max_sessions
+        self._new_id = new_id
         self._sessions: dict[int, FetchSession] = {}
-        self._next_id = 1
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -198,8 +200,10 @@ class FetchSessions:
             return None
         if not self._make_room(now_ms, for_follower=is_follower):
             return None
-        session = FetchSession(self._next_id, uses_ids, is_follower, last_used_ms=now_ms)
-        self._next_id = 1 if self._next_id == _MAX_EPOCH else self._next_id + 1
+        session_id = self._new_id()
+        while session_id in self._sessions:
+            session_id = self._new_id()
+        session = FetchSession(session_id, uses_ids, is_follower, last_used_ms=now_ms)
         session.update(request)
         session.epoch = 1
         self._sessions[session.session_id] = session

@@ -322,8 +322,14 @@ class Broker:
         try:
             async with asyncio.timeout(_HAND_OVER_S):
                 await _controlled_shutdown(parts, self._settings.node_id, epoch)
-        except (NotController, StoreFailed, TimeoutError) as error:
-            _logger.warning("stopping without handing over everything: %s", error)
+        except TimeoutError:
+            _logger.warning(
+                "stopping without handing over everything: the controller did not finish within %d s",
+                _HAND_OVER_S,
+            )
+        except (NotController, StoreFailed) as error:
+            reason = str(error) or "no controller answers"
+            _logger.warning("stopping without handing over everything: %s", reason)
 
     async def _shut_down(self) -> None:
         assert self.parts is not None

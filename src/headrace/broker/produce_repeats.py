@@ -132,15 +132,15 @@ class _Known:
         whole = Struct(f">i4s{len(head)}sqqq{len(tail)}s").pack
         self._answer = whole, length, head, tail
 
-    def batch_in(self, frame: Frame) -> memoryview | None:
-        """The records of another request, if it is like this one."""
+    def batch_in(self, frame: Frame, *, is_alike: bool = False) -> memoryview | None:
+        """The records of another request, if it is like this one; `is_alike` if the alike part was compared already."""
         found = self._by_length.get(len(frame)) or self._lengths.add(self._end, len(frame))
         if found is None:
             return None
         size, position = found
         if isinstance(frame, bytearray):
             if not (
-                frame.startswith(self._alike, _ALIKE_FROM)
+                (is_alike or frame.startswith(self._alike, _ALIKE_FROM))
                 and frame.startswith(size, self._end)
                 and frame.startswith(self.start)
                 and frame.endswith(_END_TAGS)
@@ -148,7 +148,7 @@ class _Known:
                 return None
             return memoryview(frame)[position : -len(_END_TAGS)]
         is_alike = (
-            frame[_ALIKE_FROM : self._end] == self._alike
+            (is_alike or frame[_ALIKE_FROM : self._end] == self._alike)
             and frame[self._end : position] == size
             and frame[:_CORRELATION_AT] == self.start
             and frame[-len(_END_TAGS) :] == _END_TAGS
@@ -215,7 +215,7 @@ class ProduceRepeats:
         known = self._known.get(bytes(frame[_ALIKE_FROM:end]))
         if known is None:
             return None
-        records = known.batch_in(frame)
+        records = known.batch_in(frame, is_alike=True)
         partition = self._partition_of(known)
         if records is None or partition is None:
             return None

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import randrange
 from uuid import UUID, uuid4
 
 from headrace.broker import api_table
@@ -87,7 +88,10 @@ class Parts:
         self.traffic = Traffic()
         self.request_metrics = RequestMetrics()
         self.counts = ClusterCounts()
-        self.sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self.sessions = FetchSessions(
+            settings.max_incremental_fetch_session_cache_slots,
+            new_id=lambda: randrange(1, 2**31),
+        )
         self.budget = MemoryBudget(settings.request_memory_bytes)
         self.connections = ConnectionCounts(connection_limits(settings))
         self.live_settings.listen(self._limit_connections)

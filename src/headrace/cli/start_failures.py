@@ -84,11 +84,14 @@ def _os_failed(failure: OSError, settings: BrokerSettings) -> Failure:
     what = f"cannot listen on {where}"
     if failure.errno == errno.EADDRINUSE:
         port = int(bound[2]) if bound is not None else settings.listeners[0].port
+        other = f"listeners=PLAINTEXT://127.0.0.1:{port + 1}"
+        if port in {listener.port for listener in settings.headrace_http_listeners}:
+            other = f"headrace.http.listeners=http://127.0.0.1:{port + 1}"
         return Failure(
             what,
             why="another program has the port, perhaps another broker",
             hint=f"stop it ('ss -ltnp sport = :{port}' names it), or take another port:"
-            f" --override listeners=PLAINTEXT://127.0.0.1:{port + 1}",
+            f" --override {other}",
         )
     if failure.errno in _READ_ONLY:
         return Failure(

@@ -121,6 +121,7 @@ class Shard(Generic[EventT, RecordT]):
         self._deadlines = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it rings; uvloop's handle does not say once the moment has passed
+        self._left_loading = asyncio.Event()
         self._tasks = {"load": parts.spawn(self._load())}
 
     # -- requests --------------------------------------------------------------------------------
@@ -138,10 +139,16 @@ class Shard(Generic[EventT, RecordT]):
         self._run(event)
         return answer
 
+    async def loaded(self) -> None:
+        """Wait until the shard answers, or is closed."""
+        while self.phase is Phase.LOADING:
+            await self._left_loading.wait()
+
     def close(self) -> None:
         """Leadership is gone: everyone who waits is sent to look for the new coordinator."""
         if self.phase is not Phase.CLOSED:
             self.phase = Phase.CLOSED
+            self._left_loading.set()
             self._drop_machine(ErrorCode.NOT_COORDINATOR)
 
     # -- one event -------------------------------------------------------------------------------
@@ -293,6 +300,7 @@ class Shard(Generic[EventT, RecordT]):
             self._fail(error)
             return
         self.phase = Phase.ACTIVE
+        self._left_loading.set()
         self._run(Loaded())
         if self.phase is not Phase.ACTIVE:
             return
@@ -316,6 +324,7 @@ class Shard(Generic[EventT, RecordT]):
         if self.phase is Phase.CLOSED:
             return
         self.phase = Phase.LOADING
+        self._left_loading.clear()
         self._drop_machine(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._tasks["load"] = self._parts.spawn(self._load())
 

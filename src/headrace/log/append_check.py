@@ -54,7 +54,10 @@ def is_plain(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int)
         and 0 < header.record_count == header.last_offset_delta + 1 <= MAX_RECORDS
         and (header.producer_id < 0 or header.base_sequence >= 0)
         and header.max_timestamp - now_ms <= config.timestamp_after_max_ms
-        and _has_room(header)
+        and (
+            header.attributes != 0  # compressed: the header does not tell
+            or header.record_count * _LEAST_RECORD_BYTES <= header.length - _LENGTH_WITHOUT_RECORDS
+        )
         and has_valid_crc(batch)
     )
 
@@ -191,7 +194,7 @@ def _check_counts(header: BatchHeader) -> Refused | None:
 def _has_room(header: BatchHeader) -> bool:
     """Whether so many records can be in the batch. Of compressed ones the header does not tell."""
     return (
-        header.attributes & 0x07 != 0
+        header.codec != Codec.NONE
         or header.record_count * _LEAST_RECORD_BYTES <= header.length - _LENGTH_WITHOUT_RECORDS
     )
 

@@ -252,7 +252,10 @@ class Partition:
         """Cut what the leader does not have."""
         assert self._leader is None, f"{self.topic_partition} leads and is cut"
         name, committed = self.topic_partition, self._high_watermark
-        if offset < committed:
+        if self.log.log_start_offset == self.log.log_end_offset:
+            # The leader's log starts inside a batch, of which the whole is taken.
+            _logger.info("%s, which is empty, begins at %d instead of %d", name, offset, committed)
+        elif offset < committed:
             _logger.warning("%s is cut at %d, but %d is committed", name, offset, committed)
         self.log.truncate_to(offset, now_ms=now_ms)
         self._high_watermark = min(self._high_watermark, self.log.log_end_offset)

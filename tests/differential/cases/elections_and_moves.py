@@ -134,6 +134,11 @@ def nothing_moves(script: Script) -> None:
         script.ask(ListPartitionReassignmentsRequest(topics=topics, timeout_ms=30_000), 0)
 
 
+def nobody_is_in_a_hurry_to_know_what_moves(script: Script) -> None:
+    for timeout_ms in (0, -5):
+        script.ask(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout_ms), 0)
+
+
 def logs_stay_in_the_only_directory(script: Script) -> None:
     topic = script.topic("a", partitions=2)
     asked = DescribableLogDirTopic(topic=topic, partitions=[0])

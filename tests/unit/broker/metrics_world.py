@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -50,7 +51,7 @@ class Owner:
 
     receive_area = memoryview(bytearray(16))
     busy_poll = BusyPoll(lambda turn: None, 0)
-    loop_share = LoopShare(lambda resume: None)
+    loop_share = LoopShare(lambda resume: None, lambda: 0.0)
     spares = SpareMemory()
     budget = MemoryBudget(1)
     max_frame_bytes = 1
@@ -115,7 +116,7 @@ class World:
             requests=RequestMetrics(),
             connections=ConnectionCounts(LIMITS),
             memory=MemoryBudget(1_000),
-            fetch_sessions=FetchSessions(10),
+            fetch_sessions=FetchSessions(10, count(1).__next__),
             counts=ClusterCounts(),
             max_replica_lag=lambda: 17,
             process=self.process,

@@ -1,5 +1,6 @@
 """Fetch sessions: who is remembered, what is news."""
 
+from itertools import count
 from uuid import UUID
 
 import pytest
@@ -63,13 +64,13 @@ def names(session: FetchSession) -> list[tuple[str, int]]:
 
 
 def test_a_request_may_stand_for_itself() -> None:
-    sessions = FetchSessions(10)
+    sessions = FetchSessions(10, count(1).__next__)
     assert gone_on(sessions, asking(0, -1, {"a": [0]})) is None
     assert len(sessions) == 0
 
 
 def test_a_session_remembers_and_is_changed() -> None:
-    sessions = FetchSessions(10)
+    sessions = FetchSessions(10, count(1).__next__)
     session = begun(sessions, {"a": [0, 1], "b": [0]})
     assert (session.session_id > 0, session.epoch) == (True, 1)
     request = asking(session.session_id, 1, {"a": [1], "c": [5]}, {"b": [0]}, offset=7)
@@ -80,7 +81,7 @@ def test_a_session_remembers_and_is_changed() -> None:
 
 
 def test_wrong_ids_and_epochs() -> None:
-    sessions = FetchSessions(10)
+    sessions = FetchSessions(10, count(1).__next__)
     session = begun(sessions, {"a": [0]})
     unknown = asking(session.session_id + 1, 1)
     assert gone_on(sessions, unknown) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -92,7 +93,7 @@ def test_wrong_ids_and_epochs() -> None:
 
 
 def test_a_session_is_closed_or_begun_anew() -> None:
-    sessions = FetchSessions(10)
+    sessions = FetchSessions(10, count(1).__next__)
     first = begun(sessions, {"a": [0]})
     second = gone_on(sessions, asking(first.session_id, 0, {"b": [0]}))
     assert isinstance(second, FetchSession)
@@ -103,14 +104,14 @@ def test_a_session_is_closed_or_begun_anew() -> None:
 
 
 def test_a_session_that_wants_nothing_any_more_ends() -> None:
-    sessions = FetchSessions(10)
+    sessions = FetchSessions(10, count(1).__next__)
     session = begun(sessions, {"a": [0]})
     assert gone_on(sessions, asking(session.session_id, 1, None, {"a": [0]})) is session
     assert len(sessions) == 0
 
 
 def test_epochs_wrap() -> None:
-    sessions = FetchSessions(10)
+    sessions = FetchSessions(10, count(1).__next__)
     session = begun(sessions, {"a": [0]})
     session.epoch = 2**31 - 1
     gone_on(sessions, asking(session.session_id, 2**31 - 1))
@@ -118,7 +119,7 @@ def test_epochs_wrap() -> None:
 
 
 def test_sessions_are_bounded_and_old_ones_make_room() -> None:
-    sessions = FetchSessions(2)
+    sessions = FetchSessions(2, count(1).__next__)
     old = begun(sessions, {"a": [0]}, now_ms=0)
     begun(sessions, {"a": [0]}, now_ms=MINUTES_MS)
     assert gone_on(sessions, asking(0, 0, {"a": [0]}), now_ms=MINUTES_MS) is None
@@ -130,7 +131,7 @@ def test_sessions_are_bounded_and_old_ones_make_room() -> None:
 
 
 def test_those_with_records_wait_behind_the_others() -> None:
-    session = begun(FetchSessions(10), {"a": [0, 1, 2]})
+    session = begun(FetchSessions(10, count(1).__next__), {"a": [0, 1, 2]})
     session.put_last([(("a", NO_ID), 0)])
     assert names(session) == [("a", 1), ("a", 2), ("a", 0)]
 
@@ -165,3 +166,10 @@ def test_after_an_error_everything_is_news_again() -> None:
     wanted.has_news(quiet())
     wanted.has_news(quiet(error_code=6, high_watermark=-1))
     assert wanted.has_news(quiet())
+
+
+def test_a_number_that_is_taken_is_not_given_again() -> None:
+    numbers = iter([7, 7, 7, 9])
+    sessions = FetchSessions(10, lambda: next(numbers))
+    assert [begun(sessions, {"a": [0]}).session_id for _ in range(2)] == [7, 9]
+    assert len(sessions) == 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from itertools import count
 from uuid import UUID
 
 import pytest
@@ -74,7 +75,7 @@ class TwoBrokers:
             self.followed.append(hosted(disk, "follower", index))
             self.followed[index].become_follower(LEADER, EPOCH)
         self.session = FollowerSession(1_000_000)
-        self.sessions = FetchSessions(2)
+        self.sessions = FetchSessions(2, count(1).__next__)
         self.broker_epoch = 10
         settings = BrokerSettings.from_properties({"node.id": "1"}, default_log_dir="/data")
         live_settings = LiveSettings(settings)
@@ -381,7 +382,7 @@ def test_a_follower_takes_the_place_of_a_consumer() -> None:
             topics=session.ask().topics,
         )
 
-    sessions = FetchSessions(2)
+    sessions = FetchSessions(2, count(1).__next__)
     consumers = [sessions.resolve(request(-1), uses_ids=True, now_ms=now) for now in (1, 2)]
     assert sessions.resolve(request(-1), uses_ids=True, now_ms=3) is None
     assert isinstance(sessions.resolve(request(5), uses_ids=True, now_ms=4), FetchSession)

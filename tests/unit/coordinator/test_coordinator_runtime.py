@@ -423,6 +423,31 @@ async def test_many_tombstones_are_split_over_batches() -> None:
 
 
 @on_loop
+async def test_topics_that_are_deleted_while_a_shard_loads_are_forgotten_when_it_has() -> None:
+    log = MemoryLog()
+    async with coordinator() as groups:
+        groups.elected(0, log)
+        await until_loaded(groups)
+        await commit(groups, 5)
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog(log.records))
+        assert groups.loading_partitions
+        await groups.topics_deleted([DeletedTopic("t", NO_TOPIC_ID)])
+        assert not groups.loading_partitions
+        assert groups.offset_count == 0
+
+
+@on_loop
+async def test_a_shard_that_is_closed_while_it_loads_keeps_nobody_waiting() -> None:
+    async with coordinator() as groups:
+        groups.elected(0, MemoryLog())
+        deletion = asyncio.create_task(groups.topics_deleted([DeletedTopic("t", NO_TOPIC_ID)]))
+        await asyncio.sleep(0)
+        groups.resigned(0)
+        await deletion
+
+
+@on_loop
 async def test_records_that_cannot_be_read_do_not_stop_a_load() -> None:
     log = MemoryLog()
     async with coordinator() as groups:

@@ -176,6 +176,12 @@ def test_a_value_cut_anywhere_is_malformed_and_nothing_else(kind: str, version: 
             decode_record(key[:end], value)
 
 
+def test_a_number_without_end_is_not_read_to_its_end() -> None:
+    before_the_metadata = GOLDEN["offset", "v4"][:14]
+    with pytest.raises(MalformedRecord, match="more than 35 bits"):
+        decode_record(OFFSET_KEY, before_the_metadata + b"\xff" * 1_000_000 + b"\x01")
+
+
 def test_the_worked_example_in_the_docs() -> None:
     page = Path(__file__).parents[3] / "docs" / "formats" / "internal-topics.md"
     blocks = [

@@ -165,3 +165,24 @@ def test_a_log_with_records_is_not_dropped_because_a_leader_starts_earlier() -> 
     follower = following(high_watermark=5)
     assert take_start(follower, 3, now_ms=NOW_MS) is Taken.WAIT
     assert follower.log.log_end_offset == 5
+
+
+def test_a_log_that_begins_inside_a_batch_of_the_leader_warns_of_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """DeleteRecords cut the leader's log in the middle of a batch; the follower was emptied up to there."""
+    caplog.set_level("INFO")
+    follower = following(high_watermark=5)
+    follower.start_again_at(50, now_ms=NOW_MS)
+    batch = build_batch(records_at(0, NOW_MS, [(None, b"value")] * 100))
+    stamp(batch, 0, 0, 4)
+    answer = PartitionData(high_watermark=100, log_start_offset=50, records=bytes(batch))
+    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (50, 100)
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+
+
+def test_a_cut_below_what_is_committed_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    follower = following(high_watermark=5)
+    take(follower, diverging(end_offset=2, log_start_offset=0), now_ms=NOW_MS)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

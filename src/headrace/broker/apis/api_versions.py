@@ -12,9 +12,26 @@ from headrace.broker.offered import OfferedVersions
 from headrace.broker.request import RequestContext
 from headrace.wire.api_keys import ApiKey
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from headrace.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedFeatureKey,
+)
 
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_FIRST_WITH_ZERO: Final = 4
+# Kafka's features, each at the level that means "not there": what clients and `kafka-features describe` go by.
+_FEATURES: Final = tuple(
+    SupportedFeatureKey(name=name, min_version=0, max_version=0)
+    for name in (
+        "eligible.leader.replicas.version",
+        "group.version",
+        "share.version",
+        "streams.version",
+        "transaction.version",
+    )
+)
 _UNSUPPORTED: Final = Struct(">hihhh")  # error, one entry: key, first and last version
 
 
@@ -31,6 +48,7 @@ def handle(
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, first, last in offered
         ],
+        supported_features=_FEATURES if context.version >= _FIRST_WITH_ZERO else (),
         finalized_features_epoch=0,
     )
 

@@ -3,9 +3,12 @@
 v1 sources and synonyms · v3 types and documentation · v4 flexible. No keys means all of them.
 Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST; one resource of an unknown type
 spoils the whole request, as with Kafka.
-Left out: loggers; the list of a broker's loggers is empty.
+Loggers are those of this process.
 """
 
+from collections.abc import Mapping
+
+from headrace.broker import loggers
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.request import RequestContext
@@ -71,7 +74,11 @@ def _described(
         if fault is not None:
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-    own = cluster.state.config(ConfigKind(kind), name) if kind in _KINDS else {}
+    own: Mapping[str, str] = {}
+    if kind in _KINDS:
+        own = cluster.state.config(ConfigKind(kind), name)
+    elif kind == ResourceType.BROKER_LOGGER:
+        own = loggers.levels()
     return describe(Resource(kind, name), own, layers, wanted)
 
 

@@ -4,7 +4,10 @@ v1 key type, error message · v3 flexible · v4 several keys, each with its own 
 codes and share groups. The first request for a group brings `__consumer_offsets` into being.
 Errors, per key: COORDINATOR_NOT_AVAILABLE while that topic or its leader is missing, INVALID_REQUEST for a key type that
 is not offered.
-Left out: coordinators of transactions (type 1) and of share groups' state (type 2).
+Left out: coordinators of transactions (type 1) and of share groups' state (type 2). A producer with a transactional id must
+fail at once and say why. From v4 on INVALID_REQUEST does that: Java's producer shows the message. Clients that speak older
+versions (librdkafka up to v2) would try again for ever after INVALID_REQUEST; they give up at once, with the message, after
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 """
 
 from collections.abc import Coroutine
@@ -26,8 +29,9 @@ from headrace.wire.messages.find_coordinator import (
 
 _FIRST_WITH_KEYS: Final = 4
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _NOT_OFFERED: Final = {
-    1: "Transactions are not offered by this broker.",
+    _TRANSACTION: "Transactions are not offered by this broker.",
     2: "Share groups are not offered by this broker.",
 }
 
@@ -58,7 +62,13 @@ def handle(
     keys = request.coordinator_keys if context.version >= _FIRST_WITH_KEYS else (request.key,)
     if request.key_type != _GROUP:
         text = _NOT_OFFERED.get(request.key_type, f"Unknown key type {request.key_type}.")
-        refused = _Found(ErrorCode.INVALID_REQUEST, text)
+        is_old = context.version < _FIRST_WITH_KEYS and request.key_type == _TRANSACTION
+        refused = _Found(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            if is_old
+            else ErrorCode.INVALID_REQUEST,
+            text,
+        )
         return _response(context.version, [(key, refused) for key in keys])
 
     def answer() -> FindCoordinatorResponse:

@@ -2,15 +2,19 @@
 
 v1 flexible.
 Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG, INVALID_REQUEST, NOT_CONTROLLER.
-Left out: loggers; none exists here.
+The levels of loggers are those of this process, and are not stored.
 """
 
+from collections.abc import Collection, Iterable, Mapping
+
+from headrace.broker import loggers
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.config_changes import WantedChange, change_configs
 from headrace.broker.live_settings import LiveSettings
 from headrace.broker.request import RequestContext
-from headrace.broker.settings.alter import Alteration, AlterOutcome, validate_incremental
-from headrace.broker.settings.resource import Resource
+from headrace.broker.settings.alter import AlterOutcome, validate_incremental
+from headrace.broker.settings.alteration import Alteration, AlterOp
+from headrace.broker.settings.resource import Resource, ResourceType
 from headrace.controller.configs import ConfigEdit, ConfigOperation
 from headrace.controller.core import Controller
 from headrace.controller.values import ConfigKind
@@ -40,7 +44,11 @@ async def handle(
             Alteration(config.name, config.config_operation, config.value)
             for config in asked.configs
         ]
-        current = cluster.state.config(ConfigKind(kind), name) if kind in _KINDS else {}
+        current: Mapping[str, str] = {}
+        if kind in _KINDS:
+            current = cluster.state.config(ConfigKind(kind), name)
+        elif kind == ResourceType.BROKER_LOGGER:
+            current = loggers.levels()
         return validate_incremental(Resource(kind, name), alterations, current, layers)
 
     def wanted(asked: AlterConfigsResource) -> WantedChange:
@@ -64,6 +72,8 @@ async def handle(
         controller,
         validate_only=request.validate_only,
     )
+    if not request.validate_only:
+        _set_levels(request.resources, {each.resource for each in results if not each.error_code})
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -75,3 +85,12 @@ async def handle(
             for resource, error, message in results
         ]
     )
+
+
+def _set_levels(asked: Iterable[AlterConfigsResource], accepted: Collection[Resource]) -> None:
+    for each in asked:
+        is_accepted = Resource(each.resource_type, each.resource_name) in accepted
+        if is_accepted and each.resource_type == ResourceType.BROKER_LOGGER:
+            for config in each.configs:
+                is_set = config.config_operation == AlterOp.SET
+                loggers.set_level(config.name, config.value if is_set else None)

@@ -5,7 +5,7 @@ a move begun through one broker is seen through any.
 Errors, for all: REQUEST_TIMED_OUT, NOT_CONTROLLER.
 """
 
-from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
+from headrace.broker.controller_call import Unanswered, ask_controller
 from headrace.broker.request import RequestContext
 from headrace.controller.core import Controller
 from headrace.controller.reassignment import ListReassignments
@@ -24,8 +24,6 @@ async def handle(
     *,
     controller: Controller,
 ) -> ListPartitionReassignmentsResponse:
-    if request.timeout_ms <= 0:
-        return _unanswered(TIMED_OUT)
     wanted = ListReassignments(
         partitions=None
         if request.topics is None
@@ -35,7 +33,9 @@ async def handle(
             for index in topic.partition_indexes
         )
     )
-    moves = await ask_controller(controller.ask(wanted), request.timeout_ms)
+    # As in Kafka, no time-out of 0 or less is held against a request that only looks.
+    timeout_ms = request.timeout_ms if request.timeout_ms > 0 else None
+    moves = await ask_controller(controller.ask(wanted), timeout_ms)
     if isinstance(moves, Unanswered):
         return _unanswered(moves)
     by_topic: dict[str, list[OngoingPartitionReassignment]] = {}

@@ -7,12 +7,12 @@ asked elsewhere.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from typing import NamedTuple
 
 from headrace.broker.settings import definitions
 from headrace.broker.settings.alter_client_metrics import refuse_client_metrics
 from headrace.broker.settings.alter_groups import refuse_group
+from headrace.broker.settings.alter_loggers import refuse_loggers
+from headrace.broker.settings.alteration import Alteration, AlterOp
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.definitions.setting import Setting, Update
 from headrace.broker.settings.definitions.value_type import ValueType
@@ -51,23 +51,6 @@ _TLS_PER_LISTENER = frozenset(
 )
 
 
-class AlterOp(IntEnum):
-    """What IncrementalAlterConfigs may do with one config."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-class Alteration(NamedTuple):
-    """One config to change. `op` is as it came over the wire."""
-
-    name: str
-    op: int
-    value: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterOutcome:
     """Either a refusal, or the resource's configs from now on."""
@@ -83,11 +66,15 @@ def validate_incremental(
     current: Mapping[str, str],
     layers: ConfigLayers,
 ) -> AlterOutcome:
-    """IncrementalAlterConfigs on one resource whose own configs are `current`."""
+    """IncrementalAlterConfigs on one resource whose own configs are `current`; those of a broker's loggers are their levels."""
     if resource.type == ResourceType.BROKER_LOGGER:
-        refusal = _refuse_loggers(resource, alterations, layers)
-    else:
-        refusal = _refuse_resource(resource, layers) or _refuse_alterations(alterations)
+        refusal = (
+            _refuse_broker_name(resource.name, layers)
+            or _refuse_alterations(alterations)
+            or refuse_loggers(alterations, current)
+        )
+        return AlterOutcome(refusal=refusal)
+    refusal = _refuse_resource(resource, layers) or _refuse_alterations(alterations)
     if refusal is not None:
         return AlterOutcome(refusal=refusal)
     configs = dict(current)
@@ -151,16 +138,6 @@ def _refuse_resource(resource: Resource, layers: ConfigLayers) -> Refusal | None
             return None
         case _:
             return invalid_request(f"Unknown resource type {int(resource.type)}")
-
-
-def _refuse_loggers(
-    resource: Resource, alterations: Sequence[Alteration], layers: ConfigLayers
-) -> Refusal | None:
-    """Headrace has no loggers that are changed one by one; its level is `headrace.log.level`."""
-    refusal = _refuse_broker_name(resource.name, layers) or _refuse_alterations(alterations)
-    for alteration in alterations:
-        return refusal or invalid_config(f"Logger {alteration.name} does not exist!")
-    return refusal
 
 
 def _refuse_broker_name(name: str, layers: ConfigLayers) -> Refusal | None:

@@ -91,7 +91,7 @@ def describe(
         case ResourceType.CLIENT_METRICS:
             return describe_client_metrics(own, wanted)
         case ResourceType.BROKER_LOGGER:
-            return []
+            return describe_loggers(own, wanted)
         case _:
             return invalid_request(f"Unsupported resource type: {int(resource.type)}")
 
@@ -207,6 +207,24 @@ def describe_client_metrics(
     return [
         _overridden(setting, setting.default, [], overrides, Source.CLIENT_METRICS, wanted)
         for name, setting in definitions.CLIENT_METRICS.items()
+        if wanted.includes(name)
+    ]
+
+
+def describe_loggers(levels: Mapping[str, str], wanted: Wanted = ALL) -> list[ConfigEntry]:
+    """A broker's loggers with their levels."""
+    return [
+        ConfigEntry(
+            name,
+            level,
+            Source.DYNAMIC_BROKER_LOGGER,
+            False,
+            False,
+            ValueType.UNKNOWN,
+            (),
+            "" if wanted.documentation else None,
+        )
+        for name, level in levels.items()
         if wanted.includes(name)
     ]
 

@@ -4,11 +4,13 @@ An event of a request carries its token, the version where versions differ in me
 message. Nothing here knows how a message is encoded or where it came from.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from headrace.coordinator.contract import Token
+from headrace.ids import NO_TOPIC_ID
 from headrace.wire.messages.heartbeat import HeartbeatRequest
 from headrace.wire.messages.join_group import JoinGroupRequest
 from headrace.wire.messages.leave_group import LeaveGroupRequest
@@ -75,6 +77,7 @@ class OffsetsAsked(NamedTuple):
     version: int
     request: OffsetFetchRequestGroup
     require_stable: bool
+    topic_id_of: Callable[[str], UUID] = lambda _: NO_TOPIC_ID  # of the topic that has the name now
 
 
 class OffsetsDeleted(NamedTuple):

@@ -7,7 +7,9 @@ carry no throttle time. One event loop owns it.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
+from uuid import UUID
 
 from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.coordinator.contract import ShardLog, Token
@@ -25,6 +27,7 @@ from headrace.coordinator.group.stored_records import (
 )
 from headrace.coordinator.partitioning import coordinator_partition
 from headrace.coordinator.runtime import Phase, Shard, ShardParts, Spawn
+from headrace.ids import NO_TOPIC_ID
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -169,30 +172,37 @@ class Groups:
             OffsetCommitResponse,
         )
 
-    async def fetch_offsets(self, version: int, request: OffsetFetchRequest) -> OffsetFetchResponse:
-        """OffsetFetch, in the form of its version: one group at the top level, or several."""
+    async def fetch_offsets(
+        self,
+        version: int,
+        request: OffsetFetchRequest,
+        topic_id_of: Callable[[str], UUID] = lambda _: NO_TOPIC_ID,
+    ) -> OffsetFetchResponse:
+        """OffsetFetch, in the form of its version: one group at the top level, or several.
+
+        `topic_id_of` tells which topic has a name now: offsets of an earlier one are not its own.
+        """
         if version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
             asked = request.groups
         else:
             asked = (_top_level_group(request),)
         groups = [
-            await self._fetch_group(version, group, require_stable=request.require_stable)
+            await self._ask(
+                group.group_id,
+                partial(
+                    events.OffsetsAsked,
+                    version=version,
+                    request=group,
+                    require_stable=request.require_stable,
+                    topic_id_of=topic_id_of,
+                ),
+                OffsetFetchResponseGroup,
+            )
             for group in asked
         ]
         if version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
             return OffsetFetchResponse(groups=groups)
         return _top_level_response(groups[0])
-
-    async def _fetch_group(
-        self, version: int, group: OffsetFetchRequestGroup, *, require_stable: bool
-    ) -> OffsetFetchResponseGroup:
-        return await self._ask(
-            group.group_id,
-            lambda token: events.OffsetsAsked(
-                token=token, version=version, request=group, require_stable=require_stable
-            ),
-            OffsetFetchResponseGroup,
-        )
 
     async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
         """OffsetDelete."""
@@ -203,11 +213,14 @@ class Groups:
         )
 
     async def topics_deleted(self, topics: Iterable[DeletedTopic]) -> None:
-        """The cluster deleted topics: drop their offsets on every shard led here."""
+        """The cluster deleted topics: drop their offsets on every shard led here, once it is loaded."""
         gone = tuple(topics)
+        shards = list(self._shards.values())
+        for shard in shards:
+            await shard.loaded()
         answers = [
             shard.ask(lambda token: events.TopicsDeleted(token=token, topics=gone))
-            for shard in list(self._shards.values())
+            for shard in shards
         ]
         for answer in answers:
             await answer

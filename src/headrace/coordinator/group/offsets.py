@@ -5,6 +5,7 @@ commit carries name and id. Offsets of open transactions will stand beside the c
 then every committed offset is stable, and `require_stable` asks for nothing more.
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from headrace.coordinator.group.events import OffsetsAsked, OffsetsCommitted, OffsetsDeleted
@@ -29,6 +30,7 @@ from headrace.wire.messages.offset_delete import (
 )
 from headrace.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
@@ -161,11 +163,9 @@ def fetch(event: OffsetsAsked, turn: Turn) -> None:
     by_topic = turn.state.hard.offsets.get(request.group_id, {})
     if request.topics is None:
         topics = [
-            OffsetFetchResponseTopics(
-                name=name,
-                partitions=[_position(index, found) for index, found in partitions.items()],
-            )
+            OffsetFetchResponseTopics(name=name, partitions=positions)
             for name, partitions in by_topic.items()
+            if (positions := _own_positions(partitions, event.topic_id_of(name)))
         ]
     else:
         topics = [
@@ -173,14 +173,30 @@ def fetch(event: OffsetsAsked, turn: Turn) -> None:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    _position(index, _same_topic(partitions.get(index), topic.topic_id))
+                    _position(index, _same_topic(partitions.get(index), topic_id))
                     for index in topic.partition_indexes
                 ],
             )
             for topic in request.topics
             for partitions in (by_topic.get(topic.name, {}),)
+            for topic_id in (_asked_id(topic, event),)
         ]
     turn.reply(event.token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
+
+
+def _asked_id(topic: OffsetFetchRequestTopics, event: OffsetsAsked) -> UUID:
+    """The id in the request, or the id of the topic that has the name now: older versions send no ids."""
+    return event.topic_id_of(topic.name) if topic.topic_id == NO_TOPIC_ID else topic.topic_id
+
+
+def _own_positions(
+    partitions: Mapping[int, CommittedOffset], topic_id: UUID
+) -> list[OffsetFetchResponsePartitions]:
+    return [
+        _position(index, found)
+        for index, found in partitions.items()
+        if _same_topic(found, topic_id) is not None
+    ]
 
 
 def _same_topic(found: CommittedOffset | None, topic_id: UUID) -> CommittedOffset | None:

@@ -29,6 +29,7 @@ _LONGEST_STRING = 2**15 - 1
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
+_UVARINT_BITS = 35  # five bytes: 32 bits and no more
 _I64 = Struct(">q")
 
 
@@ -302,14 +303,14 @@ class _Reader:
         return value
 
     def uvarint(self) -> int:
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in range(0, _UVARINT_BITS, 7):
             byte = self._bytes[self._at]
             self._at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-            shift += 7
+        raise struct_error(f"a number of more than {_UVARINT_BITS} bits at {self._at}")
 
     def take(self, length: int) -> bytes:
         end = self._at + length

@@ -8,6 +8,7 @@ one does it all at once when it goes on.
 from collections.abc import Callable, Coroutine
 from enum import Enum
 from functools import cache, partial
+from itertools import count
 from random import Random
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -133,7 +134,7 @@ class SimulatedBroker:
         self.partitions = PartitionTable()
         self.cluster = ClusterView(self.broker_id, "simulated", tells_dialled_address=False)
         self.followers = SimulatedFollowers(self)
-        self.fetch_sessions = FetchSessions(_FETCH_SESSIONS)
+        self.fetch_sessions = FetchSessions(_FETCH_SESSIONS, count(1).__next__)
         self.session = SimulatedSession(self)
         self.roles = Roles(
             cluster=self.cluster,

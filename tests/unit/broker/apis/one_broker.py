@@ -60,7 +60,7 @@ class Listener:
 
     receive_area = memoryview(bytearray(16))
     busy_poll = BusyPoll(lambda turn: None, 0)
-    loop_share = LoopShare(lambda resume: None)
+    loop_share = LoopShare(lambda resume: None, lambda: 0.0)
     spares = SpareMemory()
     budget = MemoryBudget(1 << 20)
     max_frame_bytes = 1 << 20

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from itertools import count
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def ask_fetch(
         RequestContext(ApiKey.FETCH, version, "client", connection_to()),
         partitions=broker.partitions,
         cluster=broker.cluster,
-        sessions=FetchSessions(0),
+        sessions=FetchSessions(0, count(1).__next__),
         live_settings=broker.live_settings,
         leader_throttle=ReplicaThrottle(
             broker.cluster, lambda: NOW_MS, lambda: UNLIMITED, replicas_key=""

@@ -1,12 +1,13 @@
+import pytest
+
 from headrace.broker.settings.alter import (
-    Alteration,
-    AlterOp,
     AlterOutcome,
     repeated,
     validate_incremental,
     validate_new_topic,
     validate_replacement,
 )
+from headrace.broker.settings.alteration import Alteration, AlterOp
 from headrace.broker.settings.resolution import ConfigLayers
 from headrace.broker.settings.resource import Refusal, Resource, ResourceType
 from headrace.wire.error_code import ErrorCode
@@ -123,8 +124,43 @@ def test_bounds_between_groups_and_their_heartbeats() -> None:
     )
 
 
-def test_loggers_are_not_changed_one_by_one() -> None:
-    outcome = altered(
-        Resource(ResourceType.BROKER_LOGGER, "1"), {}, ("kafka", AlterOp.SET, "DEBUG")
-    )
-    assert outcome.refusal == Refusal(ErrorCode.INVALID_CONFIG, "Logger kafka does not exist!")
+@pytest.mark.parametrize(
+    ("alteration", "refusal"),
+    [
+        (("headrace", AlterOp.SET, "DEBUG"), None),
+        (("headrace", AlterOp.DELETE, None), None),
+        (("root", AlterOp.SET, "WARN"), None),
+        (
+            ("kafka", AlterOp.SET, "DEBUG"),
+            Refusal(ErrorCode.INVALID_CONFIG, "Logger kafka does not exist!"),
+        ),
+        (
+            ("headrace", AlterOp.SET, "LOUD"),
+            Refusal(
+                ErrorCode.INVALID_CONFIG,
+                "Cannot set the log level of headrace to LOUD as it is not a supported log level. "
+                "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN",
+            ),
+        ),
+        (
+            ("headrace", AlterOp.APPEND, "INFO"),
+            Refusal(
+                ErrorCode.INVALID_REQUEST,
+                "APPEND operation is not allowed for the BROKER_LOGGER resource",
+            ),
+        ),
+        (
+            ("root", AlterOp.DELETE, None),
+            Refusal(
+                ErrorCode.INVALID_REQUEST,
+                "Removing the log level of the root logger is not allowed",
+            ),
+        ),
+    ],
+)
+def test_levels_of_loggers(
+    alteration: tuple[str, AlterOp, str | None], refusal: Refusal | None
+) -> None:
+    levels = {"root": "WARN", "headrace": "INFO"}
+    outcome = altered(Resource(ResourceType.BROKER_LOGGER, "1"), levels, alteration)
+    assert outcome.refusal == refusal
