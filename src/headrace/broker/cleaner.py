@@ -129,8 +129,7 @@ class Cleaner:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(msgspec.json.encode(CleanerOrder(job, limits, rate)))
-            process.stdin.close()
+            process.stdin.write(msgspec.json.encode(CleanerOrder(job, limits, rate)) + b"\n")
             async for line in process.stdout:
                 report = msgspec.json.decode(line, type=CleanerReport)
                 if report.progress is not None:
