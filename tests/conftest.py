@@ -1,10 +1,12 @@
 """Fixtures that run real programs beside the tests: one Apache Kafka for the whole run, started when first asked for."""
 
+import os
+import uuid
 from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests.support import tools
+from tests.support import leftovers, tools
 from tests.support.apache_kafka import ApacheKafka
 
 BROKERS = ("headrace", "headrace-cluster", "apache-kafka")
@@ -34,6 +36,23 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         if tools.is_missing_tool(reason):
             report.longrepr = (tools.__file__, 0, reason)
     return report
+
+
+def pytest_configure() -> None:
+    """Mark every process of this run; the processes of pytest-xdist find the mark there already."""
+    os.environ.setdefault(leftovers.MARK, uuid.uuid4().hex)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run that leaves processes on the machine is a failed run."""
+    if hasattr(session.config, "workerinput"):
+        return  # one of pytest-xdist: whoever started it looks when all have ended
+    found = leftovers.wait_for_end(os.environ[leftovers.MARK])
+    if found:
+        writer = session.config.get_terminal_writer()
+        writer.line("\n  ".join(["\nprocesses that this run has left behind:", *found]))
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,12 @@ from typing import Final, Self
 CTRL_C: Final = b"\x03"
 _LOOK_AGAIN_S: Final = 0.02
 
-# Takes the terminal that is its standard input for its own, so that Ctrl-C goes to it, and becomes the program.
+# Takes the terminal that is its standard input for its own, so that Ctrl-C goes to it, and becomes the program. Signals do what they
+# do in a person's shell, also where this process runs in the background of a script, which ignores them.
 _ON_ITS_TERMINAL: Final = (
-    "import fcntl, os, sys, termios\n"
+    "import fcntl, os, signal, sys, termios\n"
+    "for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):\n"
+    "    signal.signal(number, signal.SIG_DFL)\n"
     "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
     "os.execvp(sys.argv[1], sys.argv[1:])\n"
 )

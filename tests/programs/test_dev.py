@@ -110,7 +110,7 @@ def test_where_it_is_killed_its_servers_end_too(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert any("Ctrl-C stops everything" in line for line in process.stdout)
-        assert len(marked(mark)) == 2
+        assert len([line for line in marked(mark) if "server-start" in line]) >= 1
         os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + 20
     while marked(mark) and time.monotonic() < deadline:

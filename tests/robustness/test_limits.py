@@ -63,15 +63,17 @@ def test_max_connection_creation_rate(start_broker: StartBroker) -> None:
 
 def test_socket_buffers() -> None:
     settings = {"socket.send.buffer.bytes": "70000", "socket.receive.buffer.bytes": "60000"}
-    with EmbeddedBroker(settings) as broker:
-        peer = dial(int(broker.bootstrap_servers.rpartition(":")[2]))
+    # Open until the sizes are read: the broker closes its end as soon as the peer closes its own.
+    with (
+        EmbeddedBroker(settings) as broker,
+        closing(dial(int(broker.bootstrap_servers.rpartition(":")[2]))) as peer,
+    ):
         assert is_served(peer)
         assert broker._broker is not None
         assert broker._broker.parts is not None
         (connection,) = broker._broker.parts.connections.open
         assert connection._transport is not None
         served = connection._transport.get_extra_info("socket")
-        peer.close()
         sizes = [
             served.getsockopt(socket.SOL_SOCKET, option)
             for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)

@@ -99,12 +99,13 @@ def interrupt(
             written=terminal.text,
             exit_code=code if code >= 0 else 128 - code,  # as a shell tells it
             seconds_to_end=time.monotonic() - pressed_s,
-            left_behind=_left_behind(mark),
+            left_behind=left_behind(mark),
             is_terminal_as_before=terminal.settings == terminal.settings_before,
         )
 
 
-def _left_behind(mark: str) -> list[str]:
+def left_behind(mark: str) -> list[str]:
+    """The command lines of the processes with a mark that do not end within a few seconds."""
     deadline = time.monotonic() + _GRACE_S
     while (found := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)

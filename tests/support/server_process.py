@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from headrace.tied_process import TiedProcess
+
 METADATA_OF_NO_TOPIC = struct.pack(
     ">ihhihi", 14, 3, 1, 7, -1, 0
 )  # Metadata v1, correlation 7, no client id
@@ -26,7 +28,7 @@ class ServerProcess:
 
     def __init__(self, log_path: Path) -> None:
         self.log_path = log_path
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: TiedProcess | None = None
 
     @property
     def pid(self) -> int:
@@ -54,14 +56,7 @@ class ServerProcess:
         if self.is_running():
             raise ServerFailed("already running")
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=dict(env),
-                start_new_session=True,
-            )
+            self._process = TiedProcess(command, stdout=log, stderr=log, env=dict(env))
 
     def wait_until_ready(self, port: int, ready_s: float, serves: Callable[[int], bool]) -> None:
         """Wait until it serves; one that ends before that, or takes too long, is killed and tells why."""

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.support.server_process import free_port, serves_kafka
+from tools.pseudo_terminal import PseudoTerminal
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE_S = 60
@@ -61,13 +62,43 @@ class Terminal:
             self._process.stdin.close()
 
 
+class TypedTerminal:
+    """A program that prompts for lines, on a terminal of its own, with somebody at the keys."""
+
+    def __init__(self, terminal: PseudoTerminal) -> None:
+        self._terminal = terminal
+        self._prompts = 0
+        self._wait_for_prompt()
+
+    def type(self, *lines: str) -> None:
+        """Type lines, each when the program asks for it."""
+        for line in lines:
+            assert ">" not in line, "that is the prompt"
+            self._terminal.type(f"{line}\n".encode())
+            self._wait_for_prompt()
+
+    def _wait_for_prompt(self) -> None:
+        self._prompts += 1
+        self._terminal.read_until(lambda text: text.count(">") >= self._prompts, PATIENCE_S)
+        assert self._terminal.process.poll() is None, self._terminal.text
+
+    def end(self) -> None:
+        """Press Control-D, and wait: what was typed is written."""
+        self._terminal.type(b"\x04")
+        assert self._terminal.wait(PATIENCE_S) == 0, self._terminal.text
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self._terminal.__exit__(None, None, None)
+
+
 class Terminals:
     """Use as a context."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._ports = {printed: str(free_port()) for printed in PRINTED_PORTS}
-        self._open: list[Terminal] = []
+        self._open: list[Terminal | TypedTerminal] = []
         for name in ("bin", "config"):
             shutil.copytree(REPOSITORY / name, directory / name)
         for file in (directory / "config").rglob("*.properties"):
@@ -157,6 +188,13 @@ class Terminals:
                 text=True,
             )
         terminal = Terminal(process, output)
+        self._open.append(terminal)
+        return terminal
+
+    def start_typing(self, line: str) -> TypedTerminal:
+        """A command in a terminal of its own, in which lines are typed. It has prompted when this returns."""
+        words = ["sh", "-c", f"cd '{self.directory}' && exec {self._here(line)}"]
+        terminal = TypedTerminal(PseudoTerminal(words, environ=self.environment))
         self._open.append(terminal)
         return terminal
 

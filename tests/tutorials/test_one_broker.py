@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
+from tests.support.group_reading import GroupReading
 from tests.support.terminals import Terminals, wait_until
+
+PRODUCE = "bin/kafka-console-producer.sh --broker-list localhost:9092 --topic my-topic"
+CONSUME = "bin/kafka-console-consumer.sh --bootstrap-server localhost:9092 --topic my-topic"
+# For the test's patience alone: who is killed is missed after 6 seconds, not 45.
+SOON = "--consumer-property session.timeout.ms=6000"
 
 
 def test_first_steps(tmp_path: Path) -> None:
@@ -25,14 +31,9 @@ def test_first_steps(tmp_path: Path) -> None:
             [f"Partition: {number}", "Leader: 0", "Replicas: 0", "Isr: 0"] for number in range(13)
         ]
 
-        producer = terminals.start(
-            "bin/kafka-console-producer.sh --broker-list localhost:9092 --topic my-topic"
-        )
+        producer = terminals.start_typing(PRODUCE)
         producer.type("first message", "second message")
-        consumer = terminals.start(
-            "bin/kafka-console-consumer.sh --bootstrap-server localhost:9092 --topic my-topic"
-            " --from-beginning"
-        )
+        consumer = terminals.start(f"{CONSUME} --from-beginning")
         wait_until(
             lambda: sorted(consumer.lines) == ["first message", "second message"],
             "what was written before is read",
@@ -40,5 +41,23 @@ def test_first_steps(tmp_path: Path) -> None:
         producer.type("third message")
         wait_until(lambda: "third message" in consumer.lines, "what is written now is read")
         assert len(consumer.lines) == 3
-        producer.end()
         consumer.end()
+
+        # Three that share the work, one of which dies before anything came to most of its partitions.
+        group = GroupReading(terminals, "mygroup", "localhost:9092")
+        group.start(f"{CONSUME} --group mygroup {SOON}", 3)
+        group.wait_for_offsets(13)
+        few = [f"few {number}" for number in range(7)]
+        producer.type(*few)
+        group.wait_for_once(few)
+
+        group.consumers[0].kill()
+        many = [f"many {number}" for number in range(60)]
+        producer.type(*many)
+        group.wait_for_once(many)
+        assert group.shares() == [6, 7]
+        printed = [len([line for line in each.lines if "many" in line]) for each in group.consumers]
+        assert min(printed[1:]) >= 6 * 4, "lines without a key are spread over all partitions"
+        producer.end()
+        for each in group.consumers[1:]:
+            each.end()

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from tests.support.terminals import Terminal, Terminals, printed, wait_until
+from tests.support.group_reading import GroupReading
+from tests.support.terminals import Terminal, Terminals, TypedTerminal, printed, wait_until
 
 BROKERS = "localhost:9093,localhost:9094,localhost:9095"
 DESCRIBE = "bin/kafka-topics.sh --describe --topic my-failsafe-topic --zookeeper localhost:2181"
@@ -44,31 +45,6 @@ def partitions(terminals: Terminals) -> list[tuple[int, set[str], set[str]]]:
     ]
 
 
-def members(terminals: Terminals) -> list[int]:
-    """How many partitions each member of the group has."""
-    described = terminals.run(
-        f"bin/kafka-consumer-groups.sh --bootstrap-server {BROKERS} --describe --group mygroup"
-    )
-    owners = [line.split()[6] for line in described.splitlines() if "my-failsafe-topic" in line]
-    return sorted(owners.count(owner) for owner in set(owners) - {"-"})
-
-
-class Reading:
-    """The consumers of the group and what they have printed, all together."""
-
-    def __init__(self, consumers: list[Terminal]) -> None:
-        self.consumers = consumers
-
-    @property
-    def lines(self) -> list[str]:
-        return sorted(line for consumer in self.consumers for line in consumer.lines)
-
-    def wait_for(self, messages: list[str]) -> None:
-        wait_until(
-            lambda: set(messages) <= set(self.lines), f"{len(messages)} messages, {messages[-1]}"
-        )
-
-
 def test_a_topic_that_survives(tmp_path: Path) -> None:
     with Terminals(tmp_path) as terminals:
         terminals.start_zookeeper("bin/zookeeper-server-start.sh config/zookeeper.properties")
@@ -86,7 +62,7 @@ def test_a_topic_that_survives(tmp_path: Path) -> None:
         assert [row[1:] for row in partitions(terminals)] == [(everywhere, everywhere)] * 13
         assert {row[0] for row in partitions(terminals)} == {1, 2, 3}
 
-        producer = terminals.start(
+        producer = terminals.start_typing(
             f"bin/kafka-console-producer.sh --broker-list {BROKERS} --topic my-failsafe-topic"
             " --property parse.key=true"
         )
@@ -95,17 +71,18 @@ def test_a_topic_that_survives(tmp_path: Path) -> None:
             " --from-beginning --consumer-property group.id=mygroup"
             " --consumer-property session.timeout.ms=6000"
         )
-        reading = Reading([terminals.start(consume) for _ in range(3)])
-        wait_until(lambda: members(terminals) == [4, 4, 5], "three members share the partitions")
+        group = GroupReading(terminals, "mygroup", BROKERS)
+        group.start(consume, 3)
+        assert group.shares() == [4, 4, 5]
         first = write(producer, "first", 60)
-        reading.wait_for(first)
-        assert reading.lines == sorted(first), "each message to one member of the group"
-        assert all(consumer.lines for consumer in reading.consumers), "all three have work"
+        group.wait_for_once(first)
+        assert all(consumer.lines for consumer in group.consumers), "all three have work"
+        group.wait_for_offsets(13)
 
-        reading.consumers[0].kill()
-        wait_until(lambda: members(terminals) == [6, 7], "two members have taken over")
+        group.consumers[0].kill()
+        wait_until(lambda: group.shares() == [6, 7], "two members have taken over")
         second = write(producer, "second", 60)
-        reading.wait_for(second)
+        group.wait_for_once(second)
 
         brokers[1].kill()
         wait_until(
@@ -114,21 +91,21 @@ def test_a_topic_that_survives(tmp_path: Path) -> None:
         )
         assert all(row[1] == everywhere for row in partitions(terminals)), "it is still a replica"
         third = write(producer, "third", 60)
-        reading.wait_for(third)
+        group.wait_for(third)
 
         start_broker(terminals, 1, "9093")
         wait_until(
             lambda: all(row[2] == everywhere for row in partitions(terminals)), "the ISR is full"
         )
         fourth = write(producer, "fourth", 60)
-        reading.wait_for(fourth)
-        assert set(reading.lines) == {*first, *second, *third, *fourth}
+        group.wait_for(fourth)
+        assert set(group.counts) == {*first, *second, *third, *fourth}
         producer.end()
-        for consumer in reading.consumers[1:]:
+        for consumer in group.consumers[1:]:
             consumer.end()
 
 
-def write(producer: Terminal, what: str, count: int) -> list[str]:
+def write(producer: TypedTerminal, what: str, count: int) -> list[str]:
     messages = [f"{what} {number}" for number in range(count)]
     producer.type(*(f"{number}\t{message}" for number, message in enumerate(messages)))
     return messages

@@ -1,7 +1,8 @@
-"""The process that rewrites segments for compaction: a job on standard input, results line by line on standard output.
+"""The process that rewrites segments for compaction: a job as a line on standard input, results line by line on standard output.
 
 A process of its own, because opening millions of records would hold the interpreter's lock against the event loop. It
-touches only sealed segments and its own `.cleaned` files; if it dies, the log is as it was.
+touches only sealed segments and its own `.cleaned` files; if it dies, the log is as it was. It dies when standard input ends,
+because a broker that is started again must find nobody at work in its directories.
 """
 
 import os
@@ -21,6 +22,7 @@ from headrace.log.compaction_job import (
 from headrace.log.compaction_rewrite import Compaction
 from headrace.log.disk import Disk
 from headrace.log.os_disk import OsDisk
+from headrace.tied_process import end_with_owner
 
 
 class CleanerOrder(msgspec.Struct):
@@ -43,7 +45,8 @@ class CleanerReport(msgspec.Struct):
 def main() -> None:
     """Do one job."""
     os.nice(5)  # the broker comes first
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=CleanerOrder)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=CleanerOrder)
+    end_with_owner()
     for report in do_job(OsDisk(max_open_files=16), order):
         _report(report)
 

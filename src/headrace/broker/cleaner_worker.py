@@ -37,8 +37,8 @@ async def run_in_process(order: CleanerOrder) -> AsyncGenerator[CleanerReport]:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(msgspec.json.encode(order))
-        process.stdin.close()
+        # Standard input stays open: when it ends, with the broker, the process does.
+        process.stdin.write(msgspec.json.encode(order) + b"\n")
         async for line in process.stdout:
             yield msgspec.json.decode(line, type=CleanerReport)
     except (OSError, ValueError, msgspec.MsgspecError) as error:

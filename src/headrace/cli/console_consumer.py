@@ -6,6 +6,7 @@ import argparse
 import random
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headrace.cli.client_properties import librdkafka_settings, parse_pairs
@@ -276,15 +277,22 @@ def _print_records(
                 tell(f"Nothing came for {options.timeout_ms} ms.")
                 return
             continue
-        left = MOST_AT_ONCE if limit < 0 else min(MOST_AT_ONCE, limit - printer.count)
-        rest = consumer.consume(left - 1, 0) if left > 1 else []
-        messages = [first, *rest]
-        records = [each for each in messages if not is_partition_end(each)]
-        if not _write_all(records, printer):
-            return
-        positions.advance(consumer, messages)
-        if records:
-            last_s = time.monotonic()
+        # One poll at a time: within the next one the partition may be revoked, and its position must be stored by then.
+        for messages in _with_those_at_hand(consumer, first, limit - printer.count):
+            records = [each for each in messages if not is_partition_end(each)]
+            if not _write_all(records, printer):
+                return
+            positions.advance(consumer, messages)
+            if records:
+                last_s = time.monotonic()
+
+
+def _with_those_at_hand(consumer: Consumer, first: Message, limit: int) -> Iterator[list[Message]]:
+    """A message, then those that need not be waited for: `limit` at most in all, unless it is negative."""
+    yield [first]
+    left = MOST_AT_ONCE if limit < 0 else min(MOST_AT_ONCE, limit) - 1
+    if left > 0:
+        yield consumer.consume(left, 0)
 
 
 def _write_all(messages: list[Message], printer: _Printer) -> bool:

@@ -1,10 +1,9 @@
 """ZooKeeper and brokers as child processes of a tool: start, wait until they serve, stop, kill. A rim module.
 
-Whoever starts them ends them: `close` leaves none behind, and where the tool itself is killed the operating system ends them
-with it (on Linux). Waiting ends at once when somebody asked the tool to stop.
+Whoever starts them ends them: `close` leaves none behind, and where the tool itself is killed they end with it. Waiting ends at
+once when somebody asked the tool to stop.
 """
 
-import os
 import signal
 import socket
 import subprocess
@@ -18,22 +17,13 @@ from typing import Final, Self
 
 from headrace.cli.command_line import Failure
 from headrace.cli.stopping import StopRequest
+from headrace.tied_process import TiedProcess
 
 HOST: Final = "127.0.0.1"
 PATIENCE_S: Final = 90.0  # for a slow machine with something else to do
 _LOOK_AGAIN_S: Final = 0.02
 _STOP_S: Final = 20.0
 _LOG_TAIL_LINES: Final = 12
-
-# Starts a program that gets SIGTERM when the one who started it ends, however that happens. Not a function between fork and
-# exec: this process may have threads of librdkafka's.
-_DIES_WITH_ITS_PARENT: Final = (
-    "import ctypes, os, sys\n"
-    "if sys.platform == 'linux':\n"
-    "    ctypes.CDLL(None).prctl(1, 15)\n"
-    "    os.getppid() == int(sys.argv[1]) or sys.exit(1)\n"
-    "os.execv(sys.argv[2], sys.argv[2:])\n"
-)
 
 
 class Stopped(Exception):
@@ -69,7 +59,7 @@ class ServerProcess:
     def __init__(self, name: str, log_path: Path) -> None:
         self.name = name
         self.log_path = log_path
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: TiedProcess | None = None
 
     @property
     def is_running(self) -> bool:
@@ -83,15 +73,8 @@ class ServerProcess:
     def launch(self, argv: Sequence[str]) -> None:
         """Start it, in a session of its own: Ctrl-C in our terminal is ours to pass on, in good order."""
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        wrapper = [sys.executable, "-S", "-E", "-c", _DIES_WITH_ITS_PARENT, str(os.getpid())]
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*wrapper, *argv],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self._process = TiedProcess(argv, stdout=log, stderr=subprocess.STDOUT)
 
     def signal(self, number: signal.Signals) -> None:
         if self.is_running:

@@ -115,9 +115,10 @@ class _Reader:
                 left = MOST_AT_ONCE if limit < 0 else min(MOST_AT_ONCE, limit - self._count)
                 first = self._consumer.poll(POLL_S)
                 if first is not None:
+                    self._positions.advance(self._consumer, [first])  # before it can be revoked
                     rest = self._consumer.consume(left - 1, 0) if left > 1 else []
                     self._took([each for each in (first, *rest) if each.error() is None])
-                    self._positions.advance(self._consumer, [first, *rest])
+                    self._positions.advance(self._consumer, rest)
             if stop.is_made:
                 self._events.print("shutdown_requested")
         finally:

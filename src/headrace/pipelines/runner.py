@@ -86,14 +86,17 @@ def run(options: RunOptions, *, say: Callable[[str], None]) -> str:
     try:
         # Spark takes Ctrl-C for itself when it starts, so ours comes after it; until then there is no batch to be ended.
         with (
-            _told_to_stop(stop, signal.SIGTERM),
+            _ended_by(signal.SIGTERM),
             _session(options) as spark,
+            _told_to_stop(stop, signal.SIGTERM),
             _told_to_stop(stop, signal.SIGINT),
         ):
             outcome = _run_flows(spark, options, stop, say)
     except KeyboardInterrupt:
         outcome = "stopped"
         raise
+    except _StoppedAtStart:
+        outcome = "stopped"
     finally:
         state.end(outcome)
     if stop.signal_number == signal.SIGINT:
@@ -177,6 +180,22 @@ class _Stop:
     @property
     def asked(self) -> bool:
         return self.signal_number != 0
+
+
+class _StoppedAtStart(BaseException):
+    """A signal came before there was a session: nothing is to be brought to an end first."""
+
+
+@contextmanager
+def _ended_by(number: signal.Signals) -> Iterator[None]:
+    def end(_number: int, _frame: object) -> None:
+        raise _StoppedAtStart
+
+    before = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from headrace.errors import HeadraceError
 from headrace.pipelines.java import java_home
 from headrace.pipelines.spark_home import spark_home
+from headrace.pipelines.spark_java import java_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +80,8 @@ def start_session(
     if master.startswith("local"):
         chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
     chosen |= settings or {}
-    builder = SparkSession.builder.master(master).appName(name)
+    chosen |= {"spark.master": master, "spark.app.name": name}
+    builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
     if log_file is not None:
@@ -87,7 +89,7 @@ def start_session(
     archive = None if master.startswith("local") else _package_for_executors()
     with _noise_in(log_file):
         with _home(master):
-            session = _started(builder, log_file)
+            session = _started(builder, chosen, log_file)
         if archive is not None:
             # First: what is registered knows the files that were shipped before.
             session.sparkContext.addPyFile(str(archive))
@@ -109,12 +111,15 @@ def _home(master: str) -> Iterator[None]:
         del os.environ["SPARK_HOME"]
 
 
-def _started(builder: SparkSession.Builder, log_file: Path | None) -> SparkSession:
+def _started(
+    builder: SparkSession.Builder, settings: Mapping[str, str], log_file: Path | None
+) -> SparkSession:
     from headrace.pipelines.spark_errors import why_not_started
 
     seen_bytes = 0 if log_file is None else log_file.stat().st_size
     try:
-        return builder.getOrCreate()
+        with java_for_spark(settings):
+            return builder.getOrCreate()
     except Exception as error:  # Java's errors and Spark's have no class in common
         logged = b"" if log_file is None else log_file.read_bytes()[seen_bytes:]
         reason = why_not_started(str(error), logged.decode(errors="replace"))

@@ -16,6 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.broker.main import Broker, new_loop
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.controller.cluster_state import ClusterState
+from headrace.controller.configs import AlterConfigs, ConfigWish
 from headrace.controller.deletions import DeleteTopics
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.coordination.store import Store
@@ -75,8 +76,10 @@ class EmbeddedBroker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.remove_data()
+        try:
+            self.stop()
+        finally:
+            self.remove_data()
 
     def start(self) -> None:
         """Start, or start again on the same data and port. Returns when clients are served."""
@@ -160,10 +163,21 @@ class EmbeddedBroker:
             raise HeadraceError(f"{name}: {answer.error.name}: {answer.message}")
 
     def reset(self) -> None:
-        """Delete all topics, and the groups with them, so that the next test starts from nothing."""
+        """Bring it to what a new broker is: running, without topics, groups and settings that were altered."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = None
+            self.start()
         names = self.look(lambda cluster: tuple(cluster.topics))
         if names:
             self.call(self._parts.controller.ask(DeleteTopics(names=names)))
+        # Those of topics went with the topics.
+        altered = self.look(lambda cluster: tuple(cluster.configs))
+        if altered:
+            wishes = tuple(
+                ConfigWish(kind=kind, name=name, edits=(), replace_all=True)
+                for kind, name in altered
+            )
+            self.call(self._parts.controller.ask(AlterConfigs(wishes=wishes)))
 
     def look(self, question: Callable[[ClusterState], T]) -> T:
         """What this broker believes about the cluster; asked on its own thread."""

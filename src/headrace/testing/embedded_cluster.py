@@ -157,12 +157,14 @@ class EmbeddedCluster:
         )
 
     def reset(self) -> None:
-        """Start all brokers that do not run, and delete all topics."""
+        """Start all brokers that do not run, delete all topics, and take back all settings that were altered."""
         for broker_id, broker in self.brokers.items():
             if not broker.is_running:
                 self.start(broker_id)
         self._any().reset()
-        self.wait_until(lambda state: not state.topics and not state.deleted_topics)
+        self.wait_until(
+            lambda state: not (state.topics or state.deleted_topics or any(state.configs.values()))
+        )
 
     def _any(self) -> EmbeddedBroker:
         for broker in self.running.values():

@@ -25,10 +25,10 @@ def headrace_session_broker() -> "Iterator[EmbeddedBroker]":
 
 
 @pytest.fixture
-def headrace_broker(headrace_session_broker: "EmbeddedBroker") -> "Iterator[EmbeddedBroker]":
-    """A real broker, empty, for one test."""
-    yield headrace_session_broker
+def headrace_broker(headrace_session_broker: "EmbeddedBroker") -> "EmbeddedBroker":
+    """A real broker, empty, for one test, which may stop or kill it."""
     headrace_session_broker.reset()
+    return headrace_session_broker
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +41,7 @@ def headrace_session_cluster() -> "Iterator[EmbeddedCluster]":
 
 
 @pytest.fixture
-def headrace_cluster(headrace_session_cluster: "EmbeddedCluster") -> "Iterator[EmbeddedCluster]":
+def headrace_cluster(headrace_session_cluster: "EmbeddedCluster") -> "EmbeddedCluster":
     """Three real brokers, empty, for one test, which may kill and restart them."""
-    yield headrace_session_cluster
     headrace_session_cluster.reset()
+    return headrace_session_cluster

@@ -1,0 +1,125 @@
+"""Processes that end with whoever started them: by whatever signal, at whatever moment, from whichever thread."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from headrace.tied_process import TiedProcess
+from tests.programs.conftest import Headrace, command, run_command
+from tests.support.interrupting import MARK, left_behind, marked
+
+# Starts a child, from a thread that ends at once where told so, and tells when the child is at work.
+OWNER = """
+import subprocess, sys, threading, time
+from headrace.tied_process import TiedProcess
+
+CHILD = "import signal, sys, time; {ignore}; print('at work', flush=True); time.sleep(1000)"
+started = []
+start = lambda: started.append(TiedProcess([sys.executable, "-c", CHILD], stdout=subprocess.PIPE))
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+print(started[0].stdout.readline().decode().strip(), flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_the_child_ends_with_its_owner(number: signal.Signals) -> None:
+    mark = uuid.uuid4().hex
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(ignore="0")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, MARK: mark},
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"at work\n"
+        assert any("at work" in line for line in marked(mark)), "the thread that started it is gone"
+        os.kill(owner.pid, number)
+    assert left_behind(mark) == []
+
+
+def test_pid_signals_and_exit_code_are_the_programs_own() -> None:
+    words = [sys.executable, "-c", "import os; print(os.getpid(), flush=True); os.read(0, 1)"]
+    with TiedProcess(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == process.pid
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == -signal.SIGTERM
+        assert process.stdout.read() == b"", "nobody else holds what it wrote to"
+
+
+def test_a_program_that_is_not_there_is_told() -> None:
+    with TiedProcess(["/no/such/program"], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stderr.read() == b"cannot run /no/such/program: No such file or directory\n"
+    assert process.returncode == 1
+
+
+@pytest.fixture(scope="module")
+def pipeline(headrace: Headrace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for topic in ("lines", "word-counts"):
+        headrace("topics", "--create", "--if-not-exists", "--topic", topic)
+    file = tmp_path_factory.mktemp("pipeline") / "words.py"
+    assert run_command(command("pipeline", "init", str(file))).exit_code == 0
+    return file
+
+
+def has_java(mark: str) -> bool:
+    return any("org.apache.spark" in line for line in marked(mark))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("tool", ["sql", "pipeline run", "pipeline validate"])
+def test_no_java_is_left_of_a_start_that_was_cut_short(
+    address: str, pipeline: Path, tmp_path: Path, tool: str, number: signal.Signals
+) -> None:
+    """The moment is the worst one: Java is starting, and nobody has heard from it yet."""
+    words = {
+        "sql": ["sql", "select sum(id) from range(100000000000)"],
+        "pipeline run": ["pipeline", "run", str(pipeline), "--state-dir", str(tmp_path)],
+        "pipeline validate": ["pipeline", "validate", str(pipeline), "--state-dir", str(tmp_path)],
+    }[tool]
+    mark = uuid.uuid4().hex
+    with subprocess.Popen(
+        command(*words, "--bootstrap-server", address, "--master", "local[1]"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, MARK: mark, "XDG_STATE_HOME": str(tmp_path)},
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not has_java(mark):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.wait(60)
+    assert left_behind(mark) == []
+
+
+def test_the_cleaner_ends_with_its_broker() -> None:
+    """Its job would take for ever; what it is told of on standard input is that the broker is gone."""
+    words = [sys.executable, "-c", CLEANER]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cleaner:
+        assert cleaner.stdin is not None
+        assert cleaner.stdout is not None
+        assert cleaner.stdout.readline() == b"at work\n"
+        cleaner.stdin.close()
+        assert cleaner.wait(20) == 1
+
+
+CLEANER = """
+import time
+from headrace.tied_process import end_with_owner
+
+end_with_owner()
+print("at work", flush=True)
+time.sleep(1000)
+"""
