@@ -264,7 +264,7 @@ def test_logs_and_their_dead_letters(
     ]
     example = ExampleRun(spark, own_topics, "logs", tmp_path / "state")
     example.send("logs", lines[:25])
-    own_topics.send("logs", ["what is this", '{"service": 7}'], key="odd")
+    own_topics.send("logs", ["what is this", '{"at": "soon"}'], key="odd")
     example.once()
     example.send("logs", lines[25:])
     example.once()
@@ -275,7 +275,7 @@ def test_logs_and_their_dead_letters(
     )
     assert {path.name for path in archive.glob("day=*/level=*")} == {"level=INFO", "level=ERROR"}
     letters = own_topics.read("logs-dead-letters")
-    assert [each.value for each in letters] == [b"what is this", b'{"service": 7}']
+    assert [each.value for each in letters] == [b"what is this", b'{"at": "soon"}']
 
     servers = own_topics.bootstrap_servers
     assert redrive(servers, "logs-dead-letters", dry_run=True).sent == {"logs": 2}

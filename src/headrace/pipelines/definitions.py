@@ -135,8 +135,56 @@ def inputs_of(item: View | Flow, definitions: Definitions) -> list[str]:
     return list(dict.fromkeys(each for each in found if each != item.name))
 
 
+def sources_of(item: View | Flow, definitions: Definitions) -> set[str]:
+    """The sources that an item reads, itself or through views."""
+    found: set[str] = set()
+    for name in inputs_of(item, definitions):
+        if name in definitions.sources:
+            found.add(name)
+        else:
+            found |= sources_of(definitions.views[name], definitions)
+    return found
+
+
+def letter_writers(definitions: Definitions, earlier: Mapping[str, str]) -> dict[str, str]:
+    """By source with a dead-letter topic, the one flow that writes its dead letters; the others leave the records out.
+
+    Each flow is a query of its own and reads the source again: each would write each letter. `earlier` is the choice of
+    the last run; it holds as long as that flow reads the source, because another flow may be further ahead.
+    """
+    chosen: dict[str, str] = {}
+    for name, source in definitions.sources.items():
+        flows = [
+            flow.name
+            for flow in definitions.flows.values()
+            if name in sources_of(flow, definitions)
+        ]
+        if flows and has_dead_letters(source.dataset):
+            chosen[name] = earlier[name] if earlier.get(name) in flows else flows[0]
+    return chosen
+
+
+def has_dead_letters(dataset: Dataset) -> bool:
+    return any(name.lower() == "deadlettertopic" for name in _options(dataset))
+
+
+def without_dead_letters(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a topic, so that records which cannot be decoded are left out and not written anywhere."""
+    others = {
+        name: value
+        for name, value in options.items()
+        if name.lower() not in ("deadlettertopic", "ondecodeerror")
+    }
+    return others | {"onDecodeError": "skip"}
+
+
 def _check_source(source: Source, bootstrap_servers: str) -> None:
     dataset = source.dataset
+    if has_dead_letters(dataset) and not source.streaming:
+        raise DefinitionError(
+            f"{source.name} is read anew for every batch, and would write the same dead letters each time:"
+            " use onDecodeError=skip or null"
+        )
     if isinstance(dataset, Topic):
         options = topic_options(dataset, bootstrap_servers) | {"subscribe": dataset.name}
         parse_source_options(options, streaming=source.streaming)

@@ -30,6 +30,7 @@ class OnDecodeError(Enum):
 
     FAIL = "fail"
     NULL = "null"
+    SKIP = "skip"
     DEAD_LETTER_TOPIC = "deadLetterTopic"
 
 
