@@ -322,8 +322,8 @@ def changes_and_upserts(spark: SparkSession, own_topics: Topics, tmp_path: Path,
         "CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT, price FLOAT, changed INTEGER)"
     )
     shop.execute("CREATE TABLE stock (id INTEGER PRIMARY KEY, pieces INTEGER)")
-    for number in range(1, 6):
-        shop.execute(f"INSERT INTO products VALUES ({number}, 'p{number}', 1.5, {number})")
+    for number in range(1, 6):  # the first version is 0
+        shop.execute(f"INSERT INTO products VALUES ({number}, 'p{number}', 1.5, {number - 1})")
     shop.commit()
     counts = [{"id": number % 3, "pieces": number} for number in range(12)]
     example = ExampleRun(spark, own_topics, "database", tmp_path / "state")

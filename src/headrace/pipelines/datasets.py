@@ -12,6 +12,7 @@ from headrace.pipelines.definitions import (
     SPARK,
     inputs_of,
     letter_writers,
+    settle_ms,
     slips_told,
     sources_of,
     topic_options,
@@ -142,7 +143,12 @@ class Datasets:
         assert dataset.schema is not None
         assert dataset.version is not None
         self._spark.dataSource.register(TableChangesSource)
-        options = {"url": dataset.url, "table": dataset.table, "version": dataset.version}
+        options = {
+            "url": dataset.url,
+            "table": dataset.table,
+            "version": dataset.version,
+            "settleMs": str(settle_ms(dataset)),
+        }
         reader = self._spark.readStream.format("headrace-table").schema(dataset.schema)
         return reader.options(**options).load()
 

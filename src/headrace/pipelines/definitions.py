@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.options import SINK_OPTIONS, checked
+from headrace.pipelines.databases import default_settle
+from headrace.pipelines.options import SINK_OPTIONS, checked, duration_ms
 from headrace.pipelines.pipeline import (
     SQL,
     Database,
@@ -194,6 +195,8 @@ def _check_source(source: Source, bootstrap_servers: str) -> None:
         raise DefinitionError(
             f"{source.name}: to read a database's changes, schema= and version= must be given"
         )
+    if isinstance(dataset, Database):
+        settle_ms(dataset)
     if (
         isinstance(dataset, Files)
         and source.streaming
@@ -214,6 +217,11 @@ def _check_sink(flow: Flow, bootstrap_servers: str) -> None:
         raise DefinitionError(
             f"{flow.name}: files can only be appended to, not written in mode {flow.mode}"
         )
+
+
+def settle_ms(dataset: Database) -> int:
+    """How long after it was first seen a version of a database's table is read. Raises OptionError."""
+    return duration_ms("settle", dataset.settle or default_settle(dataset.url))
 
 
 def topic_options(dataset: Topic, bootstrap_servers: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headrace.pipelines.cluster_offsets import ClusterOffsets
+    from headrace.pipelines.group_commits import GroupCommits
     from headrace.pipelines.range_reading import TaskRange
     from headrace.pipelines.sink import SinkWriter, StreamSinkWriter
     from headrace.pipelines.stream_progress import StreamProgress
@@ -144,7 +145,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Opener(self._schema, self._options.opening)
         self._cluster: ClusterOffsets | None = None
         self._progress: StreamProgress | None = None
-        self._shown: dict[str, Any] | None = None  # to the group
+        self._group_commits: GroupCommits | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return self._answering().initial()
@@ -196,20 +197,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _show_progress(self, done: dict[str, Any]) -> None:
         """Commit to the group, where there is one, how far the query came."""
         from headrace.errors import HeadraceError
+        from headrace.pipelines.group_commits import GroupCommits
         from headrace.pipelines.offset_ranges import offsets_in
 
         group = self._options.commit_group
-        if not group or done == self._shown:
+        if not group:
+            return
+        commits = self._group_commits = self._group_commits or GroupCommits()
+        if not commits.is_due(done, time.monotonic()):
             return
         self._answering()
         assert self._cluster is not None
         try:
             self._cluster.commit(group, offsets_in(done))
         except HeadraceError as error:
-            # The checkpoint is what counts; the next batch shows the group a newer place.
-            _log.warning("the progress was not committed to group %s: %s", group, error)
+            # The checkpoint is what counts.
+            if commits.failed(str(error), time.monotonic()):
+                _log.warning(
+                    "the progress is not committed to group %s: %s (tried again now and then)",
+                    group,
+                    error,
+                )
         else:
-            self._shown = done
+            commits.succeeded(done)
 
     def stop(self) -> None:
         if self._cluster is not None:
