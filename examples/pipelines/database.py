@@ -14,7 +14,11 @@ from headrace.pipelines.pipeline import database, flow, source, topic
 URL = os.environ.get("SHOP_DATABASE", "sqlite:///shop.db")
 PRODUCT = "id INT, name STRING, price DOUBLE, changed BIGINT"
 
-source("product_changes", database(URL, "products", version="changed", schema=PRODUCT))
+# A row is read a second after its version was seen: transactions that take longer to commit would be passed over.
+source(
+    "product_changes",
+    database(URL, "products", version="changed", schema=PRODUCT, settle="1s"),
+)
 source(
     "stock_records",
     topic(

@@ -69,3 +69,36 @@ def read_lines(directory: Path) -> list[str]:
     return sorted(
         line for path in directory.glob("part-*") for line in path.read_text().splitlines()
     )
+
+
+TWO_FLOWS = """
+from headrace.pipelines.pipeline import files, flow, source, topic, view
+
+source("orders", topic("{topic}", valueFormat="json", valueSchema="id INT", startingOffsets="earliest",
+                       onDecodeError="deadLetterTopic", deadLetterTopic="{dead}"))
+
+@view
+def ids(orders):
+    return orders.select("value.id")
+
+@flow(into=files("{home}/one", format="csv"))
+def one(ids):
+    return ids
+
+@flow(into=files("{home}/two", format="csv"))
+def two(spark, ids):
+    return spark.sql("SELECT id FROM ids")
+"""
+
+
+def test_two_flows_write_a_dead_letter_once(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    topic, dead = topics.create("orders"), topics.create("dead")
+    path = tmp_path / "two_flows.py"
+    path.write_text(TWO_FLOWS.format(home=tmp_path, topic=topic, dead=dead))
+    pipeline = ExampleRun(spark, topics, path, tmp_path / "state")
+    topics.send(topic, ['{"id":1}', "odd", '{"id":2}'])
+    pipeline.once()
+    assert topics.values(dead) == [b"odd"]
+    assert read_lines(tmp_path / "one") == read_lines(tmp_path / "two") == ["1", "2"]

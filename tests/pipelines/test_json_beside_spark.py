@@ -85,7 +85,9 @@ def _plain(found: Decoded, row: int) -> Any:
 
 
 def _arrow_type(ddl: str) -> pa.DataType:
-    return pa.struct(list(to_arrow_schema(StructType.fromDDL(ddl), timezone="UTC")))
+    fields = StructType.fromDDL(ddl)
+    assert isinstance(fields, StructType)
+    return pa.struct(list(to_arrow_schema(fields, timezone="UTC")))
 
 
 def _sorted_maps(value: Any, wanted: pa.DataType) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from headrace.ids import TopicPartition
 from headrace.pipelines import task_clients
 from headrace.pipelines.cluster_offsets import ClusterOffsets
 from headrace.pipelines.range_reading import DataLost, TaskRange, read_range
+from headrace.pipelines.redrive import redrive
 from headrace.pipelines.row_writing import write_rows
 from headrace.pipelines.sink import parse_sink_options
 from headrace.pipelines.source_options import SourceOptions, parse_source_options
@@ -155,3 +157,43 @@ def test_the_replica_in_the_readers_rack_is_read(asked: list[str]) -> None:
         cluster.kill(follower)
         assert read(options, "near", 100) == values, "the leader serves what its follower cannot"
         assert len(asked) < 20
+
+
+def test_copies_of_a_dead_letter_are_sent_back_once(topics: Topics) -> None:
+    """Also a copy that comes when the first one was sent back long ago; and they do not double with each round."""
+    topic, dead = topics.create("origin"), topics.create("letters", 2)
+    topics.send(topic, ["bad"])
+    options = source(
+        topics,
+        topic,
+        valueFormat="json",
+        valueSchema="id BIGINT",
+        onDecodeError="deadLetterTopic",
+        deadLetterTopic=dead,
+    )
+    schema = pa.schema([("value", pa.struct([("id", pa.int64())]))])
+
+    def flow(end: int) -> None:
+        """What each flow that reads the source does; here all of them from the beginning."""
+        with closing(ClusterOffsets(options)) as cluster:
+            cluster.partitions()
+            topic_id = cluster.topic_ids[topic]
+        task = TaskRange(
+            partition=TopicPartition(topic, 0), start=end - 1, end=end, topic_id=topic_id
+        )
+        assert list(read_range(task, schema, options)) == []
+
+    flow(1)
+    flow(1)
+    assert len(topics.read(dead)) == 2
+    first = redrive(topics.bootstrap_servers, dead)
+    assert (first.sent, first.copies) == ({topic: 1}, 1)
+    flow(1)
+    late = redrive(topics.bootstrap_servers, dead)
+    assert (late.sent, late.copies) == ({}, 1)
+    assert len(topics.read(topic)) == 2
+    flow(2)
+    flow(2)
+    second = redrive(topics.bootstrap_servers, dead)
+    assert (second.sent, second.copies) == ({topic: 1}, 1)
+    assert len(topics.read(topic)) == 3, "one more, not twice as many"

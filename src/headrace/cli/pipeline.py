@@ -357,6 +357,8 @@ def _redrive(options: argparse.Namespace) -> int:
         print(f"{found.given_up:,} left, because they were tried too often")
     if found.foreign:
         print(f"{found.foreign:,} left, because they do not say where they come from")
-    if not (found.sent or found.given_up or found.foreign):
+    if found.copies:
+        print(f"{found.copies:,} left, because they are copies of letters that were sent back")
+    if not (found.sent or found.given_up or found.foreign or found.copies):
         print("nothing to send back")
     return OK

@@ -10,11 +10,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
+from headrace.errors import HeadraceError
 from headrace.pipelines.pipeline import DefinitionError
 
 _SQLITE: Final = "sqlite:///"
 _POSTGRES: Final = ("postgresql://", "postgres://")
 _ROWS_AT_ONCE: Final = 1000
+# SQLite has one writer at a time, so that versions are committed in their order; PostgreSQL has many.
+_SETTLE_SQLITE: Final = "0s"
+_SETTLE_POSTGRES: Final = "10s"
+
+
+def default_settle(url: str) -> str:
+    """How long after it was first seen a version is read, where nothing else is said."""
+    return _SETTLE_SQLITE if url.startswith(_SQLITE) else _SETTLE_POSTGRES
+
+
+class VersionMissing(HeadraceError):
+    """The column that should rise with every change does not say it for some rows."""
 
 
 class DatabaseTable:
@@ -52,26 +65,39 @@ class DatabaseTable:
             connection.commit()
         return count
 
-    def newest(self, version: str) -> int:
-        """The highest version in the table; 0 where it is empty."""
+    def newest(self, version: str) -> int | None:
+        """The highest version in the table; None where it is empty. Raises VersionMissing."""
+        place = _quoted(version)
         with closing(self._connect()) as connection:
             cursor = connection.cursor()
-            cursor.execute(f"SELECT max({_quoted(version)}) FROM {self._table}")  # noqa: S608
-            return int(cursor.fetchone()[0] or 0)
+            cursor.execute(f"SELECT 1 FROM {self._table} WHERE {place} IS NULL LIMIT 1")  # noqa: S608
+            if cursor.fetchone() is not None:
+                raise VersionMissing(
+                    f"table {self._table} has rows whose column {place} is NULL: they would never be read."
+                    " Give them a version, and make the column NOT NULL"
+                )
+            cursor.execute(f"SELECT max({place}) FROM {self._table}")  # noqa: S608
+            found = cursor.fetchone()[0]
+        if found is not None and not isinstance(found, int):
+            raise VersionMissing(
+                f"the column {place} of table {self._table} holds {found!r}: a version is a whole number"
+            )
+        return found
 
     def changed(
-        self, columns: Sequence[str], version: str, after: int, up_to: int
+        self, columns: Sequence[str], version: str, after: int | None, up_to: int
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows with a version above `after`, up to and with `up_to`, oldest first."""
+        """Rows with a version above `after` (None: any), up to and with `up_to`, oldest first."""
         names = ", ".join(map(_quoted, columns))
         place = _quoted(version)
+        above = "" if after is None else f"{place} > {self._mark} AND "
         statement = (
             f"SELECT {names} FROM {self._table}"  # noqa: S608
-            f" WHERE {place} > {self._mark} AND {place} <= {self._mark} ORDER BY {place}"
+            f" WHERE {above}{place} <= {self._mark} ORDER BY {place}"
         )
         with closing(self._connect()) as connection:
             cursor = connection.cursor()
-            cursor.execute(statement, (after, up_to))
+            cursor.execute(statement, (up_to,) if after is None else (after, up_to))
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 yield from rows
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from headrace.pipelines.databases import DatabaseTable
-from headrace.pipelines.definitions import SPARK, inputs_of, slips_told, topic_options
+from headrace.pipelines.definitions import (
+    SPARK,
+    inputs_of,
+    letter_writers,
+    settle_ms,
+    slips_told,
+    sources_of,
+    topic_options,
+    without_dead_letters,
+)
 from headrace.pipelines.pipeline import (
     SQL,
     Database,
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
+LETTER_WRITERS = "dead_letter_writers.json"  # in the pipeline's directory: by source, the flow that writes its letters
 RECORD_COLUMNS = frozenset({"key", "value", "topic", "partition", "headers"})
 
 
@@ -55,11 +66,15 @@ class Datasets:
         self._definitions = definitions
         self._bootstrap_servers = bootstrap_servers
         self._directory = directory
-        self._frames: dict[str, DataFrame] = {}
+        self._frames: dict[tuple[str, frozenset[str]], DataFrame] = {}
+        self._letter_writers: dict[str, str] | None = None
 
-    def frame_of(self, item: View | Flow) -> DataFrame:
-        """What an item's function makes of its inputs. Inputs are temporary views as well, for SQL."""
-        inputs = {name: self._named(name) for name in inputs_of(item, self._definitions)}
+    def frame_of(self, item: View | Flow, quiet: frozenset[str] = frozenset()) -> DataFrame:
+        """What an item's function makes of its inputs. Inputs are temporary views as well, for SQL.
+
+        Sources in `quiet` write no dead letters.
+        """
+        inputs = {name: self._named(name, quiet) for name in inputs_of(item, self._definitions)}
         arguments = inspect_arguments(item, inputs, self._spark)
         with slips_told(_file_of(item), otherwise=item.name):
             frame: DataFrame = item.query(**arguments)
@@ -67,23 +82,27 @@ class Datasets:
             raise DefinitionError(f"{item.name} returned {frame!r}, not a DataFrame")
         return frame
 
-    def _named(self, name: str) -> DataFrame:
-        if name not in self._frames:
-            source = self._definitions.sources.get(name)
-            frame = self._read(source) if source else self.frame_of(self._definitions.views[name])
-            frame.createOrReplaceTempView(name)
-            self._frames[name] = frame
-        return self._frames[name]
+    def _named(self, name: str, quiet: frozenset[str]) -> DataFrame:
+        source, known = self._definitions.sources.get(name), (name, quiet)
+        if known not in self._frames:
+            self._frames[known] = (
+                self._read(source, is_quiet=name in quiet)
+                if source
+                else self.frame_of(self._definitions.views[name], quiet)
+            )
+        # Also where it was made for an earlier flow: in between, the name may have stood for the same with other `quiet`.
+        self._frames[known].createOrReplaceTempView(name)
+        return self._frames[known]
 
     def register_views(self) -> None:
         """Make views that take no arguments known by name: functions of Declarative Pipelines ask Spark for them."""
         for view in self._definitions.views.values():
             if not view.inputs:
-                self._named(view.name)
+                self._named(view.name, frozenset())
 
     # Reading.
 
-    def _read(self, source: Source) -> DataFrame:
+    def _read(self, source: Source, *, is_quiet: bool) -> DataFrame:
         reader: DataFrameReader | DataStreamReader = (
             self._spark.readStream if source.streaming else self._spark.read
         )
@@ -91,6 +110,8 @@ class Datasets:
         match dataset:
             case Topic():
                 options = topic_options(dataset, self._bootstrap_servers)
+                if is_quiet:
+                    options = without_dead_letters(options)
                 frame = reader.format("headrace").options(subscribe=dataset.name, **options).load()
                 return newest_by_key(frame) if source.as_table else frame
             case Files():
@@ -122,7 +143,12 @@ class Datasets:
         assert dataset.schema is not None
         assert dataset.version is not None
         self._spark.dataSource.register(TableChangesSource)
-        options = {"url": dataset.url, "table": dataset.table, "version": dataset.version}
+        options = {
+            "url": dataset.url,
+            "table": dataset.table,
+            "version": dataset.version,
+            "settleMs": str(settle_ms(dataset)),
+        }
         reader = self._spark.readStream.format("headrace-table").schema(dataset.schema)
         return reader.options(**options).load()
 
@@ -130,7 +156,7 @@ class Datasets:
 
     def start(self, flow: Flow, *, available_now: bool) -> StreamingQuery:
         """Start the query of a flow. Its checkpoint is found again by the flow's name."""
-        frame = self.frame_of(flow)
+        frame = self.frame_of(flow, self._quiet_sources(flow))
         if not frame.isStreaming:
             raise DefinitionError(f"{flow.name} reads no stream: nothing would drive it")
         writer = self._writer(flow, frame).queryName(flow.name).outputMode(flow.mode)
@@ -143,6 +169,21 @@ class Datasets:
             writer = writer.trigger(processingTime=flow.trigger)
         make_active(self._spark)
         return writer.start()
+
+    def _quiet_sources(self, flow: Flow) -> frozenset[str]:
+        """The sources whose dead letters another flow writes."""
+        if self._letter_writers is None:
+            file = self._directory / LETTER_WRITERS
+            earlier = json.loads(file.read_text()) if file.exists() else {}
+            self._letter_writers = letter_writers(self._definitions, earlier)
+            if self._letter_writers != earlier:
+                self._directory.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(self._letter_writers, indent=1))
+        return frozenset(
+            source
+            for source in sources_of(flow, self._definitions)
+            if self._letter_writers.get(source, flow.name) != flow.name
+        )
 
     def _writer(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
         into = flow.into

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.options import SINK_OPTIONS, checked
+from headrace.pipelines.databases import default_settle
+from headrace.pipelines.options import SINK_OPTIONS, checked, duration_ms
 from headrace.pipelines.pipeline import (
     SQL,
     Database,
@@ -135,8 +136,56 @@ def inputs_of(item: View | Flow, definitions: Definitions) -> list[str]:
     return list(dict.fromkeys(each for each in found if each != item.name))
 
 
+def sources_of(item: View | Flow, definitions: Definitions) -> set[str]:
+    """The sources that an item reads, itself or through views."""
+    found: set[str] = set()
+    for name in inputs_of(item, definitions):
+        if name in definitions.sources:
+            found.add(name)
+        else:
+            found |= sources_of(definitions.views[name], definitions)
+    return found
+
+
+def letter_writers(definitions: Definitions, earlier: Mapping[str, str]) -> dict[str, str]:
+    """By source with a dead-letter topic, the one flow that writes its dead letters; the others leave the records out.
+
+    Each flow is a query of its own and reads the source again: each would write each letter. `earlier` is the choice of
+    the last run; it holds as long as that flow reads the source, because another flow may be further ahead.
+    """
+    chosen: dict[str, str] = {}
+    for name, source in definitions.sources.items():
+        flows = [
+            flow.name
+            for flow in definitions.flows.values()
+            if name in sources_of(flow, definitions)
+        ]
+        if flows and has_dead_letters(source.dataset):
+            chosen[name] = earlier[name] if earlier.get(name) in flows else flows[0]
+    return chosen
+
+
+def has_dead_letters(dataset: Dataset) -> bool:
+    return any(name.lower() == "deadlettertopic" for name in _options(dataset))
+
+
+def without_dead_letters(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a topic, so that records which cannot be decoded are left out and not written anywhere."""
+    others = {
+        name: value
+        for name, value in options.items()
+        if name.lower() not in ("deadlettertopic", "ondecodeerror")
+    }
+    return others | {"onDecodeError": "skip"}
+
+
 def _check_source(source: Source, bootstrap_servers: str) -> None:
     dataset = source.dataset
+    if has_dead_letters(dataset) and not source.streaming:
+        raise DefinitionError(
+            f"{source.name} is read anew for every batch, and would write the same dead letters each time:"
+            " use onDecodeError=skip or null"
+        )
     if isinstance(dataset, Topic):
         options = topic_options(dataset, bootstrap_servers) | {"subscribe": dataset.name}
         parse_source_options(options, streaming=source.streaming)
@@ -146,6 +195,8 @@ def _check_source(source: Source, bootstrap_servers: str) -> None:
         raise DefinitionError(
             f"{source.name}: to read a database's changes, schema= and version= must be given"
         )
+    if isinstance(dataset, Database):
+        settle_ms(dataset)
     if (
         isinstance(dataset, Files)
         and source.streaming
@@ -166,6 +217,11 @@ def _check_sink(flow: Flow, bootstrap_servers: str) -> None:
         raise DefinitionError(
             f"{flow.name}: files can only be appended to, not written in mode {flow.mode}"
         )
+
+
+def settle_ms(dataset: Database) -> int:
+    """How long after it was first seen a version of a database's table is read. Raises OptionError."""
+    return duration_ms("settle", dataset.settle or default_settle(dataset.url))
 
 
 def topic_options(dataset: Topic, bootstrap_servers: str) -> dict[str, str]:

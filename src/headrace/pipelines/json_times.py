@@ -88,6 +88,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _offset_s(zone: tzinfo, local_s: int) -> int:
+    offset: timedelta | None
     if isinstance(zone, timezone):
         offset = zone.utcoffset(None)
     else:

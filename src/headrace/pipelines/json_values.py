@@ -44,6 +44,7 @@ _BASE64_GROUP: Final = re.compile(_BASE64)
 _LENIENT: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[+-]INF\b|\+Infinity\b', re.DOTALL
 )
+_SPACE: Final = b" \t\r\n"
 _ESCAPES: Final = {
     '"': '\\"',
     "\\": "\\\\",
@@ -75,7 +76,7 @@ class JsonReader:
     def read(self, text: bytes) -> Any:
         """Raises ValueError with what is wrong."""
         try:
-            tree = _tree(text.decode())
+            tree = _tree(text.decode()) if text.lstrip(_SPACE)[:1] == b"{" else None
             if not isinstance(tree, _Object):
                 raise ValueError("not an object")  # noqa: TRY004 - as every other fault of a text
             return self._convert(tree)

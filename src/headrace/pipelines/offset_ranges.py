@@ -5,7 +5,7 @@ that a topic created anew under an old name is noticed. Spark compares offsets a
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -87,6 +87,19 @@ def cut(
         for each in whole
         for part in _pieces(each, max(round(each.size / total * min_partitions), 1))
     ]
+
+
+def shared_out(ranges: Sequence[OffsetRange], enough: int) -> list[list[OffsetRange]]:
+    """Ranges by task: small ones share a task until it has `enough` offsets, because a task costs more than reading them."""
+    tasks: list[list[OffsetRange]] = []
+    size = enough
+    for each in ranges:
+        if size + each.size > enough:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(each)
+        size += each.size
+    return tasks
 
 
 def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:

@@ -128,11 +128,7 @@ class Options:
         return by_lower[given.lower()]
 
     def duration_ms(self, name: str, otherwise: str) -> int:
-        given = self.text(name, otherwise).strip().lower()
-        found = _DURATION.fullmatch(given)
-        if found is None:
-            raise OptionError(f"{name}={given} is not a duration such as 500ms, 30s or 15m")
-        return int(found[1]) * _UNIT_MS[found[2] or "ms"]
+        return duration_ms(name, self.text(name, otherwise))
 
     def kafka(self, name: str, otherwise: str = "") -> str:
         """A setting of Kafka's clients, given as kafka.NAME."""
@@ -140,6 +136,15 @@ class Options:
 
     def kafka_number(self, name: str, otherwise: int) -> int:
         return self.number(KAFKA + name, otherwise, at_least=0) or 0
+
+
+def duration_ms(name: str, text: str) -> int:
+    """A duration such as 30s. Raises OptionError with the option's name."""
+    given = text.strip().lower()
+    found = _DURATION.fullmatch(given)
+    if found is None:
+        raise OptionError(f"{name}={given} is not a duration such as 500ms, 30s or 15m")
+    return int(found[1]) * _UNIT_MS[found[2] or "ms"]
 
 
 def checked(options: Mapping[str, str], allowed: Iterable[str], *, where: str) -> Options:

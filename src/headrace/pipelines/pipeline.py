@@ -70,6 +70,7 @@ class Database:
     keys: tuple[str, ...] = ()
     version: str | None = None
     schema: str | None = None
+    settle: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,9 +204,16 @@ def database(
     keys: Sequence[str] = (),
     version: str | None = None,
     schema: str | None = None,
+    settle: str | None = None,
 ) -> Database:
-    """A table of sqlite:///PATH or postgresql://…, reached from Python."""
-    return Database(url=url, table=table, keys=tuple(keys), version=version, schema=schema)
+    """A table of sqlite:///PATH or postgresql://…, reached from Python.
+
+    Read as a stream, rows come in the order of `version`, `settle` (such as "10s") after their version was first seen:
+    a transaction that takes longer than that to commit is passed over.
+    """
+    return Database(
+        url=url, table=table, keys=tuple(keys), version=version, schema=schema, settle=settle
+    )
 
 
 def table(name: str) -> Table:

@@ -74,7 +74,7 @@ def read_range(
                 for spans in spans_in(fetched.records, wanted, aborted):
                     opened = opener.open(spans, task.partition)
                     if opened.undecodable:
-                        send_dead_letters(opened.undecodable, options)
+                        send_dead_letters(opened.undecodable, task.topic_id, options)
                     if opened.rows.num_rows:
                         yield opened.rows
             start = None
@@ -95,7 +95,9 @@ def _after_loss(gone: FetchFailed, options: SourceOptions) -> int | None:
     return None
 
 
-def send_dead_letters(undecodable: tuple[Undecodable, ...], options: SourceOptions) -> None:
+def send_dead_letters(
+    undecodable: tuple[Undecodable, ...], topic_id: str | None, options: SourceOptions
+) -> None:
     """Put records that cannot be decoded where they can be looked at. Returns when they are safe."""
     topic = options.opening.dead_letter_topic
     producer = producer_for(options.bootstrap_servers, options.client_id, ProduceSettings())
@@ -103,7 +105,11 @@ def send_dead_letters(undecodable: tuple[Undecodable, ...], options: SourceOptio
         [
             {"key": name, "value": value}
             for name, value in letter_headers(
-                each.headers, partition=each.partition, offset=each.offset, error=each.error
+                each.headers,
+                partition=each.partition,
+                offset=each.offset,
+                error=each.error,
+                topic_id=topic_id,
             )
         ]
         for each in undecodable

@@ -3,7 +3,7 @@
 It must not know Spark or the wire: spans in, Arrow batches out, undecodable records beside them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,12 +96,12 @@ class Opener:
                 row = min(errors)
                 raise DecodeFailed(
                     f"the record at offset {spans.offset[row]} of {partition} cannot be decoded: {errors[row]}"
-                    " (onDecodeError=null or deadLetterTopic go on without it)"
+                    " (onDecodeError=null, skip or deadLetterTopic go on without it)"
                 )
+            case OnDecodeError.SKIP:
+                return Opened(_without_rows(rows, errors))
             case OnDecodeError.DEAD_LETTER_TOPIC:
-                keep = np.ones(len(spans), dtype=np.bool_)
-                keep[list(errors)] = False
-                kept = rows.take(pa.array(np.flatnonzero(keep)))
+                kept = _without_rows(rows, errors)
                 return Opened(kept, _undecodable(errors, spans, partition))
 
     def _check(self, column: pa.Field) -> None:
@@ -129,6 +129,12 @@ class Opener:
             )
         if its_format == "json":
             check_type(column, column.name)
+
+
+def _without_rows(rows: pa.RecordBatch, left_out: Iterable[int]) -> pa.RecordBatch:
+    keep = np.ones(rows.num_rows, dtype=np.bool_)
+    keep[list(left_out)] = False
+    return rows.take(pa.array(np.flatnonzero(keep)))
 
 
 def _column(name: str, spans: Spans, partition: TopicPartition) -> pa.Array:

@@ -1,7 +1,8 @@
-"""Sends dead letters back to the topics they came from. Needs no Spark.
+"""Sends dead letters back to the topics they came from, each once. Needs no Spark.
 
-How far it came is committed to a group after the letters are safe, so a letter is sent back once; a crash in between sends some
-again.
+Which letters are copies of each other is told by their identity, also when the first of them was sent back by an earlier run: the
+topic is read from its beginning for that. How far it came is committed to a group after the letters are safe; a crash in between
+sends some again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from headrace.client.key_partition import partition_of_key
 from headrace.client.leaders import Leaders
 from headrace.client.partition_fetch import FetchSettings, PartitionFetch
 from headrace.ids import TopicPartition
-from headrace.pipelines.dead_letters import Headers, Origin, origin_of, redriven_headers
+from headrace.pipelines.dead_letters import (
+    Headers,
+    Identity,
+    Origin,
+    origin_of,
+    redriven_headers,
+)
 from headrace.records.batch_builder import append_record
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import HEADER_BYTES, read_header, read_size
@@ -32,6 +39,7 @@ class Redriven:
     sent: dict[str, int] = field(default_factory=dict)  # by topic
     given_up: int = 0  # tried too often
     foreign: int = 0  # no letters of ours
+    copies: int = 0  # of letters that were sent back, by this run or an earlier one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +69,15 @@ def redrive(
     try:
         with Admin(bootstrap_servers) as admin:
             ranges = _ranges(admin, dead_letter_topic, group)
-            for partition, (start, end) in ranges.items():
+            seen: set[Identity] = set()
+            for partition, (first, start, _) in ranges.items():
+                for record in _records(leaders, partition, first, start):
+                    known = origin_of(record.headers)
+                    if known is not None:
+                        seen.add(known.identity)
+            for partition, (_, start, end) in ranges.items():
                 for record in _records(leaders, partition, start, end):
-                    origin = _wanted(record.headers, found, max_attempts)
+                    origin = _wanted(record.headers, found, seen, max_attempts)
                     if origin is None:
                         continue
                     topic = origin.partition.topic
@@ -72,14 +86,15 @@ def redrive(
                         _send_back(producer, record, origin, now_ms)
             if not dry_run:
                 producer.flush(now_ms)
-                alter_offsets(admin, group, {each: end for each, (_, end) in ranges.items()})
+                alter_offsets(admin, group, {each: end for each, (_, _, end) in ranges.items()})
     finally:
         leaders.close()
         producer.close()
     return found
 
 
-def _ranges(admin: Admin, topic: str, group: str) -> dict[TopicPartition, tuple[int, int]]:
+def _ranges(admin: Admin, topic: str, group: str) -> dict[TopicPartition, tuple[int, int, int]]:
+    """By partition: where it begins, the first letter that was not looked at yet, where it ends."""
     partitions = [
         TopicPartition(topic, each.partition_index)
         for found in admin.metadata([topic]).topics
@@ -97,7 +112,7 @@ def _ranges(admin: Admin, topic: str, group: str) -> dict[TopicPartition, tuple[
         if isinstance(last, Refusal):
             raise Refused(last)
         start = max(first.offset, committed[each].offset if each in committed else 0)
-        ranges[each] = (start, last.offset)
+        ranges[each] = (first.offset, min(start, last.offset), last.offset)
     return ranges
 
 
@@ -119,11 +134,18 @@ def _whole_batches(records: memoryview) -> Iterator[memoryview]:
         position += size
 
 
-def _wanted(headers: Headers, found: Redriven, max_attempts: int | None) -> Origin | None:
+def _wanted(
+    headers: Headers, found: Redriven, seen: set[Identity], max_attempts: int | None
+) -> Origin | None:
+    """Where a letter has to go; None where it stays. Its identity is added to `seen`."""
     origin = origin_of(headers)
     if origin is None:
         found.foreign += 1
         return None
+    if origin.identity in seen:
+        found.copies += 1
+        return None
+    seen.add(origin.identity)
     if max_attempts is not None and origin.attempt >= max_attempts:
         found.given_up += 1
         return None

@@ -12,11 +12,14 @@ its id and its start time.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,15 +63,33 @@ class RunState:
     def log_file(self) -> Path:
         return self.directory / "spark.log"
 
-    def begin(self, **about: Any) -> None:
-        """Note that this process runs the pipeline now. Raises RunError where another one does."""
-        runs = self.running_pid()
-        if runs is not None and runs != os.getpid():
-            raise RunError(f"pipeline {self.name} is run by process {runs} already")
+    def begin(self, *, file: str = "", **about: Any) -> None:
+        """Note that this process runs the pipeline of this file now.
+
+        Raises RunError where another process runs it, or where the directory holds the checkpoints of another file.
+        """
         self.make_directory()
-        pid = os.getpid()
-        self._write("run.json", {"pid": pid, "born": _born(pid), "started_s": time.time(), **about})
-        self._write("progress.json", {})
+        with self._locked():
+            runs = self.running_pid()
+            if runs is not None and runs != os.getpid():
+                raise RunError(f"pipeline {self.name} is run by process {runs} already")
+            owner = self.run().get("file")
+            if owner and file and owner != file and Path(owner).exists():
+                raise RunError(
+                    f"pipeline {self.name} is that of {owner}, whose checkpoints are in {self.directory}:"
+                    f" give {file} another name with --name, or another --state-dir"
+                )
+            pid = os.getpid()
+            run = {"pid": pid, "born": _born(pid), "started_s": time.time(), "file": file}
+            self._write("run.json", run | about)
+            self._write("progress.json", {})
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """No other process begins a run of this pipeline meanwhile. The operating system unlocks what a dead process locked."""
+        with (self.directory / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def make_directory(self) -> None:
         """Raises RunError where it cannot be made."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headrace.pipelines.cluster_offsets import ClusterOffsets
+    from headrace.pipelines.group_commits import GroupCommits
+    from headrace.pipelines.offset_ranges import OffsetRange
     from headrace.pipelines.range_reading import TaskRange
     from headrace.pipelines.sink import SinkWriter, StreamSinkWriter
+    from headrace.pipelines.source_options import SourceOptions
     from headrace.pipelines.stream_progress import StreamProgress
 
 _log = logging.getLogger(__name__)
@@ -72,11 +75,11 @@ class HeadraceDataSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """A range of a partition, for one task."""
+    """Ranges of partitions, for one task."""
 
-    def __init__(self, task: TaskRange) -> None:
-        super().__init__(task)
-        self.task = task
+    def __init__(self, ranges: Sequence[TaskRange]) -> None:
+        super().__init__(ranges)
+        self.ranges = ranges
 
 
 class BatchReader(DataSourceReader):
@@ -94,8 +97,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[RangePartition]:
         from headrace.pipelines.cluster_offsets import ClusterOffsets
-        from headrace.pipelines.offset_ranges import OffsetRange, cut
-        from headrace.pipelines.range_reading import TaskRange
+        from headrace.pipelines.offset_ranges import OffsetRange
 
         cluster = ClusterOffsets(self._options)
         try:
@@ -104,32 +106,15 @@ class BatchReader(DataSourceReader):
             ends = cluster.resolve(self._options.ending, partitions)
         finally:
             cluster.close()
-        ranges = cut(
-            (
-                OffsetRange(partition=each, start=starts[each], end=ends[each])
-                for each in partitions
-            ),
-            min_partitions=self._options.portions.min_partitions,
-            max_records=self._options.portions.max_records_per_partition,
-        )
-        return [
-            RangePartition(
-                TaskRange(
-                    partition=each.partition,
-                    start=each.start,
-                    end=each.end,
-                    topic_id=cluster.topic_ids.get(each.partition.topic),
-                )
-            )
-            for each in ranges
+        ranges = [
+            OffsetRange(partition=each, start=starts[each], end=ends[each]) for each in partitions
         ]
+        return _for_tasks(self._options.portions.tasks_of(ranges), cluster.topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from headrace.pipelines.range_reading import read_range
-
         if not isinstance(partition, RangePartition):
             return iter(())  # Spark makes a partition of its own where there is none
-        return read_range(partition.task, self._schema, self._options)
+        return _rows(partition, self._schema, self._options)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -144,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Opener(self._schema, self._options.opening)
         self._cluster: ClusterOffsets | None = None
         self._progress: StreamProgress | None = None
-        self._shown: dict[str, Any] | None = None  # to the group
+        self._group_commits: GroupCommits | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return self._answering().initial()
@@ -173,43 +158,40 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._answering().freeze()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
-        from headrace.pipelines.range_reading import TaskRange
+        from headrace.pipelines.offset_ranges import topic_ids_in
 
-        return [
-            RangePartition(
-                TaskRange(
-                    partition=each.range.partition,
-                    start=each.range.start,
-                    end=each.range.end,
-                    topic_id=each.topic_id,
-                )
-            )
-            for each in self._answering().planned(start, end)
-        ]
+        return _for_tasks(self._answering().planned(start, end), topic_ids_in(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from headrace.pipelines.range_reading import read_range
-
         assert isinstance(partition, RangePartition)
-        return read_range(partition.task, self._schema, self._options)
+        return _rows(partition, self._schema, self._options)
 
     def _show_progress(self, done: dict[str, Any]) -> None:
         """Commit to the group, where there is one, how far the query came."""
         from headrace.errors import HeadraceError
+        from headrace.pipelines.group_commits import GroupCommits
         from headrace.pipelines.offset_ranges import offsets_in
 
         group = self._options.commit_group
-        if not group or done == self._shown:
+        if not group:
+            return
+        commits = self._group_commits = self._group_commits or GroupCommits()
+        if not commits.is_due(done, time.monotonic()):
             return
         self._answering()
         assert self._cluster is not None
         try:
             self._cluster.commit(group, offsets_in(done))
         except HeadraceError as error:
-            # The checkpoint is what counts; the next batch shows the group a newer place.
-            _log.warning("the progress was not committed to group %s: %s", group, error)
+            # The checkpoint is what counts.
+            if commits.failed(str(error), time.monotonic()):
+                _log.warning(
+                    "the progress is not committed to group %s: %s (tried again now and then)",
+                    group,
+                    error,
+                )
         else:
-            self._shown = done
+            commits.succeeded(done)
 
     def stop(self) -> None:
         if self._cluster is not None:
@@ -238,6 +220,36 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{what}. Records may have been lost (failOnDataLoss=false goes on with what is there)"
             )
         _log.warning("%s; going on, because failOnDataLoss=false", what)
+
+
+def _for_tasks(
+    tasks: Sequence[Sequence[OffsetRange]], topic_ids: Mapping[str, str]
+) -> list[RangePartition]:
+    from headrace.pipelines.range_reading import TaskRange
+
+    return [
+        RangePartition(
+            [
+                TaskRange(
+                    partition=each.partition,
+                    start=each.start,
+                    end=each.end,
+                    topic_id=topic_ids.get(each.partition.topic),
+                )
+                for each in ranges
+            ]
+        )
+        for ranges in tasks
+    ]
+
+
+def _rows(
+    partition: RangePartition, schema: pa.Schema, options: SourceOptions
+) -> Iterator[pa.RecordBatch]:
+    from headrace.pipelines.range_reading import read_range
+
+    for each in partition.ranges:
+        yield from read_range(each, schema, options)
 
 
 def _arrow_schema(schema: StructType) -> pa.Schema:

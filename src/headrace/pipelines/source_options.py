@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from headrace.pipelines.offset_ranges import OffsetRange, cut, shared_out
 from headrace.pipelines.options import (
     BATCH_ONLY,
     EARLIEST,
@@ -21,6 +22,9 @@ from headrace.pipelines.options import (
 )
 
 FORMATS: Final = ("binary", "string", "json")
+_ENOUGH_FOR_A_TASK: Final = (
+    5000  # offsets: some milliseconds of reading; Spark takes longer than that to run a task
+)
 _STRATEGIES: Final = ("error", "latest")
 _ISOLATION_LEVELS: Final = ("read_uncommitted", "read_committed")
 
@@ -30,6 +34,7 @@ class OnDecodeError(Enum):
 
     FAIL = "fail"
     NULL = "null"
+    SKIP = "skip"
     DEAD_LETTER_TOPIC = "deadLetterTopic"
 
 
@@ -70,6 +75,14 @@ class Portions:
     max_delay_ms: int
     min_partitions: int | None
     max_records_per_partition: int | None
+
+    def tasks_of(self, ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
+        """The ranges that each task reads. Where the user said nothing about tasks, small ranges share one."""
+        pieces = cut(
+            ranges, min_partitions=self.min_partitions, max_records=self.max_records_per_partition
+        )
+        is_free = self.min_partitions is None and self.max_records_per_partition is None
+        return shared_out(pieces, _ENOUGH_FOR_A_TASK if is_free else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

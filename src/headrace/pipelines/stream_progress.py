@@ -7,7 +7,6 @@ has moved by then. So the first batch is made empty on purpose: its logged end i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.ids import TopicPartition
@@ -15,7 +14,6 @@ from headrace.pipelines.offset_ranges import (
     OffsetRange,
     Offsets,
     StoredOffset,
-    cut,
     limited,
     offsets_in,
     stored,
@@ -36,14 +34,6 @@ class Cluster(Protocol):
     def resolve(
         self, place: Place, partitions: list[TopicPartition]
     ) -> dict[TopicPartition, int]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRange:
-    """A range for a task, and the id of the topic it was planned for."""
-
-    range: OffsetRange
-    topic_id: str | None
 
 
 class StreamProgress:
@@ -154,8 +144,8 @@ class StreamProgress:
             return dict(latest)
         return limited(begin, latest, portions.max_offsets)
 
-    def planned(self, start: StoredOffset, end: StoredOffset) -> list[PlannedRange]:
-        """The ranges of a batch. Empty where it is empty, or, after a restart in the first batch, runs backwards."""
+    def planned(self, start: StoredOffset, end: StoredOffset) -> list[list[OffsetRange]]:
+        """The ranges of a batch, by task. Empty where it is empty, or, after a restart in the first batch, runs backwards."""
         self._first_batch_is_due = False
         begin, begin_ids, end_ids = offsets_in(start), topic_ids_in(start), topic_ids_in(end)
         ranges = []
@@ -165,9 +155,4 @@ class StreamProgress:
             is_renewed = old_id is not None and new_id is not None and old_id != new_id
             first = 0 if is_renewed else begin.get(partition, 0)
             ranges.append(OffsetRange(partition=partition, start=first, end=stop))
-        pieces = cut(
-            ranges,
-            min_partitions=self._portions.min_partitions,
-            max_records=self._portions.max_records_per_partition,
-        )
-        return [PlannedRange(each, end_ids.get(each.partition.topic)) for each in pieces]
+        return self._portions.tasks_of(ranges)

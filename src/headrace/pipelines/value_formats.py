@@ -205,10 +205,12 @@ def _readable(wanted: pa.DataType) -> pa.DataType:
 def _finished(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """A column that was read as `_readable`, in the wanted type. Raises ValueError for forms that are not the usual ones."""
     if pt.is_struct(wanted):
+        assert isinstance(column, pa.StructArray)
         fields = [wanted.field(number) for number in range(wanted.num_fields)]
         inner = [_finished(column.field(at), field.type) for at, field in enumerate(fields)]
         return pa.StructArray.from_arrays(inner, fields=fields, mask=column.is_null())
     if pt.is_list(wanted):
+        assert isinstance(column, pa.ListArray)
         elements = _finished(column.values, wanted.value_type)
         return pa.ListArray.from_arrays(
             column.offsets, elements, type=wanted, mask=column.is_null()

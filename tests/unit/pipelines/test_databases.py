@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.databases import DatabaseTable
+from headrace.pipelines.databases import DatabaseTable, VersionMissing
 from headrace.pipelines.pipeline import DefinitionError
+from headrace.pipelines.settled_versions import SettledVersions
 
 
 @pytest.fixture
@@ -36,8 +37,44 @@ def test_rows_that_are_nothing_but_key(url: str) -> None:
     assert table.newest("id") == 2
 
 
-def test_an_empty_table_has_version_zero(url: str) -> None:
-    assert DatabaseTable(url, 'odd "name').newest("n") == 0
+def test_an_empty_table_has_no_version(url: str) -> None:
+    assert DatabaseTable(url, 'odd "name').newest("n") is None
+
+
+def test_versions_of_zero_and_below_are_read(url: str) -> None:
+    table = DatabaseTable(url, 'odd "name')
+    table.upsert(["id", "n"], ["id"], [(1, 0), (2, -5), (3, 7)])
+    assert table.newest("n") == 7
+    assert list(table.changed(["id"], "n", None, 7)) == [(2,), (1,), (3,)]
+    assert list(table.changed(["id"], "n", 0, 7)) == [(3,)]
+
+
+def test_rows_that_would_never_be_read_are_refused(url: str) -> None:
+    table = DatabaseTable(url, 'odd "name')
+    table.upsert(["id", "city", "n"], ["id"], [(1, "x", 1), (2, "y", None)])
+    with pytest.raises(VersionMissing, match='column "n" is NULL'):
+        table.newest("n")
+    with pytest.raises(VersionMissing, match="holds 'y': a version is a whole number"):
+        table.newest("city")
+
+
+def test_a_version_is_read_when_it_has_settled() -> None:
+    versions = SettledVersions(10.0)
+    assert versions.settled(0.0) is None
+    versions.see(6, 0.0)  # 5 is taken, but not committed
+    assert versions.settled(9.0) is None
+    versions.see(8, 9.0)
+    assert versions.settled(10.0) == 6, "5 had its ten seconds"
+    assert versions.settled(18.9) == 6
+    assert versions.settled(19.0) == 8
+    versions.see(None, 20.0)
+    assert versions.settled(40.0) == 8, "a table that was emptied"
+
+
+def test_without_a_time_to_settle_the_newest_is_read_at_once() -> None:
+    versions = SettledVersions(0.0)
+    versions.see(-3, 1.0)
+    assert versions.settled(1.0) == -3
 
 
 def test_a_database_that_is_not_known() -> None:

@@ -30,3 +30,25 @@ def test_attempts_are_counted_across_redrives() -> None:
 
 def test_a_record_that_is_no_letter() -> None:
     assert origin_of((("trace", b"t"),)) is None
+
+
+def test_the_identity_of_a_letter() -> None:
+    def identity(
+        offset: int = 17, topic_id: str | None = "one", attempt: bytes | None = None
+    ) -> object:
+        carried = () if attempt is None else (("headrace.attempt", attempt),)
+        headers = letter_headers(
+            carried, partition=PLACE, offset=offset, error="bad", topic_id=topic_id
+        )
+        origin = origin_of(headers)
+        assert origin is not None
+        return origin.identity
+
+    assert identity() == identity(), "copies, whoever wrote them and why"
+    others = [
+        identity(18),
+        identity(topic_id="two"),
+        identity(topic_id=None),
+        identity(attempt=b"1"),
+    ]
+    assert len({identity(), *others}) == 5

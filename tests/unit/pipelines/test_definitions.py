@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.definitions import check, dead_letter_topics, inputs_of, load
+from headrace.pipelines.definitions import (
+    check,
+    dead_letter_topics,
+    inputs_of,
+    letter_writers,
+    load,
+    sources_of,
+)
 from headrace.pipelines.options import OptionError
 from headrace.pipelines.pipeline import DefinitionError, Definitions, Table, Topic
 
@@ -91,3 +98,26 @@ def test_topics_of_dead_letters_are_known(tmp_path: Path) -> None:
     options = 'onDecodeError="deadLetterTopic", deadLetterTopic="dead"'
     found = loaded(tmp_path, f'source("lines", topic("lines", {options}))\n' + COPY)
     assert dead_letter_topics(found) == ["dead"]
+
+
+LETTERED = (
+    'source("lines", topic("lines", valueFormat="json", valueSchema="id INT",'
+    ' onDecodeError="deadLetterTopic", deadLetterTopic="dead"))\n'
+    "@view\ndef ids(lines): ...\n"
+)
+
+
+def test_one_flow_writes_the_dead_letters_of_a_source(tmp_path: Path) -> None:
+    flows = (
+        '@flow(into=table("t"))\ndef one(ids): ...\n@flow(into=table("u"))\ndef two(lines): ...\n'
+    )
+    found = loaded(tmp_path, LETTERED + 'source("other", topic("other"))\n' + flows)
+    assert sources_of(found.flows["one"], found) == {"lines"}
+    assert letter_writers(found, {}) == {"lines": "one"}
+    assert letter_writers(found, {"lines": "two"}) == {"lines": "two"}, "it stays with its flow"
+    assert letter_writers(found, {"lines": "gone"}) == {"lines": "one"}
+
+
+def test_a_source_that_is_read_again_and_again_writes_no_dead_letters(tmp_path: Path) -> None:
+    text = LETTERED.replace('"dead"))', '"dead"), as_table=True)')
+    assert "is read anew for every batch" in complaint(tmp_path, text + COPY)

@@ -72,3 +72,21 @@ def test_a_place_where_nothing_can_be_kept(tmp_path: Path) -> None:
     state = RunState.of(tmp_path / "file", "words")
     with pytest.raises(RunError, match="words cannot be made"):
         state.begin()
+
+
+def test_two_files_of_the_same_name_do_not_share_their_checkpoints(tmp_path: Path) -> None:
+    one, other = (tmp_path / folder / "words.py" for folder in ("a", "b"))
+    for path in (one, other):
+        path.parent.mkdir()
+        path.touch()
+    state = RunState.of(tmp_path / "state", "words")
+    state.begin(file=str(one))
+    state.end("stopped")
+    state.begin(file=str(one))
+    state.end("stopped")
+    with pytest.raises(RunError, match=r"is that of .*/a/words.py.*--name"):
+        state.begin(file=str(other))
+    assert state.run()["file"] == str(one)
+    one.unlink()
+    state.begin(file=str(other))  # the file was moved
+    assert state.run()["file"] == str(other)

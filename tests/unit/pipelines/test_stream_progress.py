@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from headrace.ids import TopicPartition
-from headrace.pipelines.offset_ranges import OffsetRange, cut, limited, offsets_in, stored
+from headrace.pipelines.offset_ranges import (
+    OffsetRange,
+    cut,
+    limited,
+    offsets_in,
+    shared_out,
+    stored,
+)
 from headrace.pipelines.options import EARLIEST, LATEST
 from headrace.pipelines.source_options import Place, Portions
 from headrace.pipelines.stream_progress import StreamProgress
@@ -72,8 +79,8 @@ def end_of(found: dict[str, Any]) -> dict[str, int]:
 
 
 def ranges(of: StreamProgress, start: Any, end: Any) -> list[tuple[str, int, int]]:
-    planned = of.planned(start, end)
-    return [(str(each.range.partition), each.range.start, each.range.end) for each in planned]
+    planned = [each for of_task in of.planned(start, end) for each in of_task]
+    return [(str(each.partition), each.start, each.end) for each in planned]
 
 
 def test_the_first_batch_is_empty_and_fixes_the_starting_point() -> None:
@@ -333,3 +340,17 @@ def test_ranges_are_cut_for_tasks() -> None:
     assert sizes(min_partitions=10) == [10] * 10
     assert sizes(min_partitions=2) == [90, 10]
     assert cut([OffsetRange(partition=a, start=9, end=3)], min_partitions=4, max_records=1) == []
+
+
+def test_small_ranges_share_a_task_unless_the_user_wants_more() -> None:
+    whole = [
+        OffsetRange(partition=TopicPartition("t", number), start=0, end=size)
+        for number, size in enumerate([40, 50, 20, 200, 1])
+    ]
+    sizes = [[each.size for each in task] for task in shared_out(whole, 100)]
+    assert sizes == [[40, 50], [20], [200], [1]]
+    assert shared_out([], 100) == []
+    few = [each for each in whole if each.size < 100]
+    assert portions().tasks_of(few) == [few]
+    assert portions(max_records_per_partition=60).tasks_of(few) == [[each] for each in few]
+    assert len(portions(min_partitions=4).tasks_of(few)) == 4
