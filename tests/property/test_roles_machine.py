@@ -27,6 +27,7 @@ from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.reassignment import AlterReassignments
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import ConfigKind
+from headrace.coordination.lease import ENDLESS
 from headrace.coordination.store import SessionState
 from headrace.coordinator.group.groups import Groups
 from headrace.ids import TopicPartition
@@ -83,7 +84,6 @@ class Hosted(NamedTuple):
     # number of replicas, ISR, partition epoch, ISR needed for acks=all; None where it follows
     leads: tuple[int, frozenset[int], int, int] | None
     follows: int | None
-    min_insync_replicas: int
 
 
 class HostingBroker:
@@ -116,6 +116,7 @@ class HostingBroker:
             clock=lambda: 0,
             broker_epoch=lambda: self.epoch,
             on_topics_deleted=self._remove,
+            lease=ENDLESS,
             new_at_once=new_at_once,
         )
         self._remove([], self.log_dirs.leftovers)
@@ -147,7 +148,6 @@ class HostingBroker:
                 leader.needed_isr,
             ),
             self.followed.leaders.get(partition),
-            partition.min_insync_replicas,
         )
 
     def logs(self) -> dict[TopicPartition, UUID | None]:

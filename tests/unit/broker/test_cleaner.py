@@ -60,7 +60,6 @@ class World:
             HERE,
             UUID(int=1),
             self.log,
-            min_insync_replicas=1,
             high_watermark=0,
             on_disk_failed=lambda _, error: pytest.fail(str(error)),
         )

@@ -94,7 +94,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
-    kinds = [fault for fault in Fault if fault not in (Fault.MINIMUM, Fault.FULL)]
+    kinds: list[Fault] = [fault for fault in Fault if fault not in (Fault.MINIMUM, Fault.FULL)]
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
     faults = chance.sample(kinds, chance.randint(1, 6))
