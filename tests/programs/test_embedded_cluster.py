@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from headrace.controller.cluster_state import ClusterState
+from headrace.controller.values import NO_LEADER
 from headrace.coordination.nodes import BrokerNode, ControllerNode
 from headrace.coordination.store import Delete
 from headrace.errors import HeadraceError
@@ -100,6 +102,41 @@ def test_writes_go_on_when_the_leader_is_killed(headrace_cluster: EmbeddedCluste
     assert consume(cluster, "a", 300) == numbered(0, 300)
     cluster.wait_until_in_sync()
     assert len(log_bytes(cluster, "a")) == 1
+
+
+def test_nothing_is_lost_when_the_minimum_is_lowered(headrace_cluster: EmbeddedCluster) -> None:
+    """The usual remedy for NOT_ENOUGH_REPLICAS: what the leader then commits alone, nobody else can be elected without."""
+    cluster = headrace_cluster
+    cluster.create_topic("a", replication_factor=2, min_insync_replicas="2")
+    produce(cluster, "a", *numbered(0, 5))
+    cluster.wait_until_in_sync()
+    first = cluster.leader("a")
+    (other,) = set(cluster.partition("a").replicas) - {first}
+    cluster.stop(other)
+    assert cluster.partition("a").elr == (other,)
+    resource = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        "a",
+        incremental_configs=[
+            ConfigEntry("min.insync.replicas", "1", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+    cluster.wait_until(lambda state: is_led_by_one(state, "a"))
+    produce(cluster, "a", *numbered(5, 10))
+    cluster.kill(first)
+    cluster.start(other)
+    assert cluster.partition("a").leader == NO_LEADER, "it does not have what was committed last"
+    cluster.start(first)
+    assert cluster.leader("a") == first
+    assert consume(cluster, "a", 10) == numbered(0, 10)
+
+
+def is_led_by_one(state: ClusterState, topic: str) -> bool:
+    """Whether one replica in sync is enough to commit."""
+    partition = state.partition(topic, 0)
+    return partition is not None and partition.needed_isr == 1 and not partition.elr
 
 
 def test_deleted_records_are_not_back_after_a_failover() -> None:

@@ -3,8 +3,8 @@
 Where this broker holds the seat, both are calls. Elsewhere they are requests over one connection each, to the address
 that the holder of the seat registered. A change is applied once and in order: the stream of each controller starts with a
 snapshot, and batches of an older controller are dropped. When the seat changes hands, nobody waits any longer for the one
-who held it: it may stand still without its connections being lost. Changes of a newer controller that this version cannot
-read cost nothing but their news.
+who held it: it may stand still without its connections being lost. A broker that cannot read the changes of a newer
+controller keeps the cluster state that it has, and tries again.
 """
 
 import asyncio

@@ -129,11 +129,16 @@ class Core(msgspec.Struct):
     def configured_min_isr(
         self, own: Mapping[str, str], common: Mapping[str, str] | None = None
     ) -> int:
-        """min.insync.replicas by a topic's own configs, else the brokers' common ones, else this broker's settings."""
+        """min.insync.replicas by a topic's own configs, else the brokers' common ones, else this broker's settings.
+
+        A value that is no number above 0 was written by hand into the store, and is passed over.
+        """
         if common is None:
             common = self.state.config(ConfigKind.BROKER, ALL_BROKERS)
-        value = own.get(MIN_ISR) or common.get(MIN_ISR)
-        return self.settings.min_insync_replicas if value is None else int(value)
+        for value in (own.get(MIN_ISR), common.get(MIN_ISR)):
+            if value is not None and value.strip().isdecimal() and int(value) > 0:
+                return int(value)
+        return self.settings.min_insync_replicas
 
     def unclean_allowed(self, topic: str) -> bool:
         """The topic's unclean.leader.election.enable."""

@@ -9,7 +9,7 @@ from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import ALL_BROKERS, NO_LEADER, ConfigKind, Partition
-from headrace.coordination.nodes import PartitionStateNode
+from headrace.coordination.nodes import ConfigNode, PartitionStateNode
 from headrace.coordination.store import Node
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.cluster_model import ClusterModel
@@ -177,6 +177,24 @@ def test_validating_writes_nothing() -> None:
     before = dict(model.nodes)
     model.do(msgspec.structs.replace(wish(1), validate_only=True))
     assert model.nodes == before
+
+
+@pytest.mark.parametrize("value", ["two", "", "0", "-1"])
+def test_a_value_that_makes_no_sense_is_passed_over(value: str) -> None:
+    """Written into the store by hand: it must not stop the controller."""
+    model = cluster(own=2, default=3)
+    path = ConfigNode.path("topics", "t")
+    node = model.nodes[path]
+    model.nodes[path] = Node(ConfigNode({MIN_ISR: value}).encode(), node.version, node.created_txn)
+    model.take_over()
+    assert model.partition("t").min_isr == 3
+
+
+def test_whoever_is_told_no_minimum_needs_all_replicas() -> None:
+    """An older controller does not write it; its eligible leaders may rest on any."""
+    assert Partition((1, 2, 3)).needed_isr == 3
+    assert Partition((1, 2, 3), min_isr=2).needed_isr == 2
+    assert Partition((1,), min_isr=2).needed_isr == 1
 
 
 def test_one_broker_cannot_have_a_minimum_of_its_own() -> None:
