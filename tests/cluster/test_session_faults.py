@@ -3,6 +3,7 @@
 Each test breaks a link while producers write, heals it, and lets the history checker judge what was acknowledged with acks=all.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from tests.support.cluster_process import ClusterProcess
 from tests.support.log_samples import make_batch
 from tests.support.watermarks import watermarks
 
+ROUNDS = int(os.environ.get("HEADRACE_FAULT_ROUNDS", "2"))
 TOPIC = "orders"
 SESSION_S = 4.0
 
@@ -118,12 +120,13 @@ def test_a_leader_whose_link_to_zookeeper_falls_silent(tmp_path: Path) -> None:
             load.finish()
 
 
+@pytest.mark.timeout(120 + 30 * ROUNDS)
 def test_resets_between_brokers_lose_nothing(tmp_path: Path) -> None:
     """Connections are reset, and refused for a moment, one broker after the other; all of them live."""
     with proxied_cluster(tmp_path) as cluster:
         cluster.create_topic(TOPIC, partitions=3)
         with Load(cluster, TOPIC) as load:
-            for proxy in cluster.to_broker.values():
+            for proxy in list(cluster.to_broker.values()) * ROUNDS:
                 proxy.reset()
                 load.wait_for_progress(20)
                 proxy.refuse()

@@ -22,6 +22,7 @@ from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordination.zookeeper_bulk import BulkReadFailed, read_nodes
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
+from tests.support.tcp_proxy import TcpProxy
 from tests.unit.controller.test_driver import Broker, topics
 from tests.unit.coordination.store_contract import CASES, Case
 
@@ -235,13 +236,60 @@ def test_a_silent_server_is_overdue_before_it_can_end_the_session(
         try:
             async with asyncio.timeout(10):
                 await overdue.wait()
-            # The last answer was at most a third of the timeout old when the server fell silent.
             assert time.monotonic() - paused < 3.0
         finally:
             os.kill(server.process.pid, signal.SIGCONT)
         async with asyncio.timeout(20):
             await connected.wait()
         assert states[:2] == [SessionState.SUSPENDED, SessionState.OVERDUE]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_requests_on_a_silent_link_are_no_signs_of_life(server: Server, connect: str) -> None:
+    """Reads are sent all the time, none is answered, and no connection breaks."""
+
+    async def story() -> None:
+        with TcpProxy(server.port) as proxy:
+            _, _, chroot = connect.partition("/")
+            store = ZooKeeperStore(f"127.0.0.1:{proxy.port}/{chroot}", session_timeout_ms=4000)
+            await store.open()
+            heard: asyncio.Queue[SessionState] = asyncio.Queue()
+            store.on_session(heard.put_nowait)
+            await asyncio.sleep(1)
+            assert not store.lease.is_over()
+            assert store.lease.remaining_s() > 4 * 0.75 - 1, "renewed by itself"
+            proxy.fall_silent()
+            silent_s = time.monotonic()
+            reads = []
+            while not store.lease.is_over():
+                reads.append(asyncio.ensure_future(store.get("/")))
+                await asyncio.sleep(0.05)
+            assert 4 * 0.75 - 1 < time.monotonic() - silent_s < 4 * 0.75 + 0.2
+            async with asyncio.timeout(5):
+                assert await heard.get() is SessionState.SUSPENDED, "the connection was given up"
+                assert await heard.get() is SessionState.OVERDUE
+            proxy.allow()
+            async with asyncio.timeout(20):
+                await asyncio.gather(*reads)
+            assert not store.lease.is_over()
+            await store.close()
+            assert store.lease.is_over()
+
+    asyncio.run(story())
+
+
+def test_the_lease_goes_by_the_time_out_that_was_granted(server: Server, connect: str) -> None:
+    """Asked for an hour, the server grants as much as it is configured to."""
+
+    async def story() -> None:
+        store = ZooKeeperStore(connect, session_timeout_ms=3_600_000, connection_timeout_ms=10_000)
+        await store.open()
+        await store.create("/written")
+        granted_s = store._confirmed[2]
+        assert granted_s < 100
+        assert store.lease.remaining_s() <= granted_s * 0.75
         await store.close()
 
     asyncio.run(story())

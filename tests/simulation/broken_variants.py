@@ -192,5 +192,5 @@ VARIANTS: dict[Variant, int] = {
     commits_by_its_own_minimum: 16,
     outlives_its_lease: 1,
     leads_without_a_registration: 1,
-    elects_uncleanly_beside_a_living_session: 1,
+    elects_uncleanly_beside_a_living_session: 182,
 }

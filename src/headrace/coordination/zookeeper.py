@@ -13,7 +13,6 @@ session lasts two ticks at least. A sync every eighth of the time-out renews the
 """
 
 import asyncio
-import contextlib
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -146,7 +145,7 @@ class ZooKeeperStore:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(_stop, client)
         self._stop_timer()
-        self.lease.until = -math.inf
+        self._lease_session, self.lease.until = 0, -math.inf
         self._session_state = SessionState.LOST
 
     async def get(self, path: str) -> Node | None:
@@ -298,11 +297,16 @@ class ZooKeeperStore:
             self.lease.until = until
 
     async def _keep_lease(self, client: "KazooClient") -> None:
+        loop = asyncio.get_running_loop()
+
+        def answered(_: "IAsyncResult[object]") -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._look_at_lease)
+
         while True:
             await self._connected.wait()
-            with contextlib.suppress(Exception):  # kazoo has its own word for each; the lease ends
-                await _outcome(client.sync_async("/"))
-            self._look_at_lease()
+            # Not awaited: with the next one the connection finds out that this one has no answer.
+            client.sync_async("/").rawlink(answered)
             await asyncio.sleep(self._confirmed[2] * _RENEWAL_SHARE)
 
     def _look_at_lease(self) -> None:

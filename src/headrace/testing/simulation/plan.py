@@ -100,7 +100,9 @@ def draw_plan(seed: int, steps: int) -> Plan:
     faults = chance.sample(kinds, chance.randint(1, 6))
     is_unclean = chance.random() < 0.1
     if is_unclean:
-        faults = [Fault.REMOVE, *(fault for fault in faults if fault in _SESSIONS_LIVE)]
+        # A leader that is alone in sync when it is removed: what an unclean election would lose.
+        others = {Fault.LAG, *faults} & _SESSIONS_LIVE - {Fault.REMOVE}
+        faults = [Fault.REMOVE, *sorted(others, key=kinds.index)]
     if chance.random() < 0.3 and Fault.LAG not in faults:
         faults.append(Fault.LAG)  # an ISR that shrinks and grows is fertile ground for the others
     if chance.random() < 0.25 and not is_unclean:
@@ -113,7 +115,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         broker_count=broker_count,
         replication_factor=replication_factor,
         partition_count=chance.choice((1, 1, 2)),
-        min_insync_replicas=chance.choice((1, 2, 2)),
+        min_insync_replicas=chance.choice((1, 1, 1) if is_unclean else (1, 2, 2)),
         syncs_every_append=chance.random() < 0.25,
         segment_bytes=chance.choice((400, 2_000, 100_000)),
         faults=tuple(faults),

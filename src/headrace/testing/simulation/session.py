@@ -140,7 +140,7 @@ class SimulatedSession:
             endpoints=(f"PLAINTEXT://broker-{broker_id}:9092",),
             host=f"broker-{broker_id}",
             port=9092,
-            timestamp=f"{self._broker.life}.{session}",
+            timestamp=f"{self._broker.life}",
             previous_broker_epoch=self._previous.broker_epoch,
             clean_since_epoch=self._previous.since_epoch,
             incarnation=incarnation,

@@ -10,7 +10,7 @@ SETTINGS = (
              "How long the broker goes on looking for the next request when requests follow each other closely, before it sleeps; 0: not at all.",
              Between(0, 1000)),
     honoured("headrace.failover.on.refused.connection", BOOLEAN, True,
-             "Whether a broker is taken for dead when a connection to it breaks and it refuses others; if not, when its session ends."),
+             "Whether a broker is taken for dead when two others lose a connection to it and are refused new ones; if not, when its session ends."),
     honoured("headrace.http.listeners", LIST, (),
              "Where /metrics and /healthz are served, as http://host:port; empty means nowhere.", Entries(empty=True)),
     honoured("headrace.log.format", STRING, "text",
