@@ -155,6 +155,7 @@ class CompactedLogMachine(RuleBasedStateMachine):
         recovery_point = self.log.recovery_point
         if how == "close":
             self.log.close(self.now_ms)
+        self._checkpoint()
         self._open(clean=how == "close", recovery_point=recovery_point)
         after = (
             self.log.log_end_offset,
@@ -167,11 +168,18 @@ class CompactedLogMachine(RuleBasedStateMachine):
     @rule(seed=st.integers(0, 2**32), from_start=st.booleans())
     def lose_power(self, seed: int, from_start: bool) -> None:
         recovery_point = 0 if from_start else self.log.recovery_point
+        self._checkpoint()
         self.disk.crash(Random(seed))
         self._open(clean=False, recovery_point=recovery_point)
         assert self.durable_offset <= self.log.log_end_offset <= self.end_offset
         self._cut(self.log.log_end_offset)
         self.durable_offset = self.end_offset
+
+    def _checkpoint(self) -> None:
+        """The log is opened with what its owner would have written down just before."""
+        truncation = self.log.truncation
+        if truncation is not None:
+            self.log.forget_truncation(truncation)
 
     def _open(self, *, clean: bool, recovery_point: int) -> None:
         self.log = open_log(

@@ -37,8 +37,8 @@ class LogConfig:
     """The largest batch of which the header alone tells that it is taken as it is; -1 if none is."""
     max_segment_ms: int = field(init=False, repr=False, compare=False)
     """When the active segment is rolled at the latest: only sealed ones can be compacted."""
-    max_jitter_ms: int = field(init=False, repr=False, compare=False)
-    """How much earlier it may be rolled, exclusive; never so much that it would be rolled at once."""
+    min_segment_ms: int = field(init=False, repr=False, compare=False)
+    """When it is rolled at the earliest, exclusive: by how much earlier, within the jitter, differs between segments."""
 
     def __post_init__(self) -> None:
         assert self.segment_bytes > 0
@@ -54,4 +54,5 @@ class LogConfig:
         # Frozen, and still no work for each batch.
         object.__setattr__(self, "plain_max_bytes", plain_max_bytes)
         object.__setattr__(self, "max_segment_ms", max_segment_ms)
-        object.__setattr__(self, "max_jitter_ms", min(self.segment_jitter_ms, max_segment_ms))
+        jitter_ms = min(self.segment_jitter_ms, max_segment_ms)
+        object.__setattr__(self, "min_segment_ms", max_segment_ms - jitter_ms)

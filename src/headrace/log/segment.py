@@ -226,7 +226,10 @@ class Segment:
         config, present = self.config, self.log.size
         return present > 0 and (
             present > config.segment_bytes - size
-            or self._waited_ms(now_ms, max_timestamp) > self._longest_ms(config)
+            or (
+                (waited_ms := self._waited_ms(now_ms, max_timestamp)) > config.min_segment_ms
+                and waited_ms > self._longest_ms(config)
+            )
             or self._has_full_index(batches)
         )
 
@@ -236,10 +239,11 @@ class Segment:
         return self._free_entries < batches
 
     def _longest_ms(self, config: LogConfig) -> int:
-        if config.max_jitter_ms == 0:
+        jitter_ms = config.max_segment_ms - config.min_segment_ms
+        if jitter_ms == 0:
             return config.max_segment_ms
         # Any number will do that differs from segment to segment; this one needs no source of chance.
-        return config.max_segment_ms - crc32(self.log.path.encode()) % config.max_jitter_ms
+        return config.max_segment_ms - crc32(self.log.path.encode()) % jitter_ms
 
     def _waited_ms(self, now_ms: int, batch_timestamp: int) -> int:
         # Segments are rolled by the records' own time where there is one, so that replaying history rolls alike.
