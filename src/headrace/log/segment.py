@@ -24,7 +24,6 @@ from headrace.records.batch_view import (
     BatchHeader,
     read_header,
     read_offset_and_size,
-    read_size,
 )
 
 LOG_SUFFIX: Final = ".log"
@@ -89,6 +88,7 @@ class Segment:
         "_first_timestamp",
         "_free_entries",
         "_max_timestamp",
+        "_next_read",
         "base_offset",
         "config",
         "created_ms",
@@ -129,6 +129,8 @@ class Segment:
         self._bytes_since_index = 0
         self._max_timestamp: TimestampOffset | None = None
         self._first_timestamp: int | None = None
+        # Base offset and position of the batch behind the latest read: mostly, the next one starts there.
+        self._next_read: tuple[int, int] | None = None
         self._free_entries: int | None = (
             None  # of the indexes: unknown until asked, and after each entry
         )
@@ -281,6 +283,7 @@ class Segment:
         self.time_index.truncate(offset)
         self.txn_index.truncate(offset)
         self.log.truncate(position)
+        self._next_read = None
         self._bytes_since_index = 0
         self._free_entries = None
         if position == 0:
@@ -306,6 +309,8 @@ class Segment:
 
     def position_of(self, offset: int) -> int | None:
         """Where the first batch starts whose last offset is at or after `offset`; None beyond the end."""
+        if self._next_read is not None and self._next_read[0] == offset:
+            return self._next_read[1]
         found = self.find(offset)
         return None if found is None else found.position
 
@@ -334,10 +339,13 @@ class Segment:
         limit = max(limit, start + 1)
         position = max(start, self.offset_index.position_before(limit))
         while position < limit:
-            end_of_batch = position + read_size(self.log.read(position, LOG_OVERHEAD), 0)
-            if end_of_batch > limit:
-                return position if position > start else end_of_batch
-            position = end_of_batch
+            offset, size = read_offset_and_size(self.log.read(position, LOG_OVERHEAD), 0)
+            if position + size > limit:
+                if position == start:
+                    return position + size
+                self._next_read = offset, position
+                return position
+            position += size
         return position
 
     def batches(self, position: int = 0) -> Iterator[FoundBatch]:

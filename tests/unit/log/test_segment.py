@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.errors import CorruptBatch
+from headrace.errors import CorruptBatch, DiskFailed
 from headrace.log.log_config import LogConfig
 from headrace.log.segment import Segment, SegmentSizes, offset_name
 from headrace.log.time_index import TimestampOffset
@@ -225,3 +225,25 @@ def test_renaming_and_removal(disk: MemoryDisk, segment: Segment) -> None:
     assert disk.exists(PATH + ".log")
     segment.remove()
     assert disk.list_files("/d") == []
+
+
+def test_a_read_that_goes_on_where_the_last_one_ended_needs_no_search(
+    disk: MemoryDisk, segment: Segment
+) -> None:
+    size = fill(segment)
+    read = segment.read(0, 2 * size + 10, segment.size, at_least_one=True)
+    assert read.length == 2 * size
+    disk.bad_bytes.add((segment.log.path, 2 * size))
+    assert segment.position_of(BASE + 4) == 2 * size
+    with pytest.raises(DiskFailed):
+        segment.position_of(BASE + 5)
+
+
+def test_where_the_last_read_ended_is_forgotten_by_a_truncation(segment: Segment) -> None:
+    size = fill(segment)
+    segment.read(0, 2 * size + 10, segment.size, at_least_one=True)
+    segment.truncate(size, BASE + 2)
+    assert segment.position_of(BASE + 4) is None
+    longer = put(segment, BASE + 2, 1)
+    put(segment, BASE + 3, 3)
+    assert segment.position_of(BASE + 4) == size + longer
