@@ -82,7 +82,7 @@ class AdminOperations:
         return self._answered
 
     def _send(self, requests: list[AnyRequest]) -> None:
-        brokers = [broker for broker in self._cluster.brokers.values() if broker.is_running]
+        brokers = [broker for broker in self._cluster.brokers.values() if broker.is_awake]
         broker = self._chance.choice(brokers)
         try:
             with Connection("127.0.0.1", broker.port, timeout_s=40) as connection:
@@ -90,7 +90,7 @@ class AdminOperations:
                     connection.send(request)
                     self._answered += 1
         except Disconnected:
-            pass  # it was killed
+            pass  # it was killed, or is paused
 
     # ---- the operations
 
@@ -191,7 +191,7 @@ def _deletion(names: list[str]) -> AnyRequest:
 
 def configure_one_broker(cluster: ClusterProcess, chance: Random) -> None:
     """Change a config of one broker of its own, at that broker."""
-    broker = chance.choice([broker for broker in cluster.brokers.values() if broker.is_running])
+    broker = chance.choice([broker for broker in cluster.brokers.values() if broker.is_awake])
     key = chance.choice(sorted(_BROKER_CONFIGS))
     config = AlterableConfig(
         name=key, config_operation=_SET, value=chance.choice(_BROKER_CONFIGS[key])
@@ -203,4 +203,4 @@ def configure_one_broker(cluster: ClusterProcess, chance: Random) -> None:
         with Connection("127.0.0.1", broker.port, timeout_s=40) as connection:
             connection.send(IncrementalAlterConfigsRequest(resources=[resource]))
     except Disconnected:
-        pass  # it was killed
+        pass  # it was killed, or is paused

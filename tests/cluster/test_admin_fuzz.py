@@ -1,4 +1,4 @@
-"""Random admin operations while brokers are killed and return: nobody ends by itself, and all brokers agree within seconds.
+"""Random admin operations while brokers are killed, stopped or paused and return: nobody ends by itself, all agree within seconds.
 
 HEADRACE_ADMIN_FUZZ_ROUNDS asks for more rounds, each with a cluster and a seed of its own; HEADRACE_ADMIN_FUZZ_SEED is the seed
 of the first. A failure names the seed. The seed decides what is asked for, not how it falls in time.
@@ -18,11 +18,11 @@ from headrace.client.connection import Connection
 from tests.cluster.admin_operations import AdminOperations, configure_one_broker
 from tests.cluster.agreement import agreed_leaders, disagreement
 from tests.differential.requests import batch, produce
-from tests.support.cluster_process import ClusterProcess
+from tests.support.cluster_process import SESSION_TIMEOUT_MS, ClusterProcess
 
 ROUNDS = int(os.environ.get("HEADRACE_ADMIN_FUZZ_ROUNDS", "1"))
 FIRST_SEED = int(os.environ.get("HEADRACE_ADMIN_FUZZ_SEED", "1"))
-KILLS = 3
+LOSSES = 3
 CLIENTS = 3
 AGREED_S = 40
 PROPERTIES = {
@@ -43,14 +43,14 @@ def test_brokers_agree_after_random_admin_operations(tmp_path: Path, seed: int) 
         ThreadPoolExecutor(CLIENTS) as threads,
         ClusterProcess(tmp_path, properties=PROPERTIES) as cluster,
     ):
-        for kill in range(KILLS):
+        for loss in range(LOSSES):
             is_over = threading.Event()
             running = [
-                threads.submit(AdminOperations(cluster, f"{seed}/{kill}/{each}", is_over).run)
+                threads.submit(AdminOperations(cluster, f"{seed}/{loss}/{each}", is_over).run)
                 for each in range(CLIENTS)
             ]
             try:
-                kill_and_return(cluster, chance)
+                lose_and_return(cluster, chance)
                 configure_one_broker(cluster, chance)
                 time.sleep(chance.uniform(0, 2))
             finally:
@@ -64,16 +64,17 @@ def test_brokers_agree_after_random_admin_operations(tmp_path: Path, seed: int) 
         assert_all_run(cluster)
 
 
-def kill_and_return(cluster: ClusterProcess, chance: Random) -> None:
-    """One broker goes, at once or in an orderly way, and comes back before or after it was missed."""
+def lose_and_return(cluster: ClusterProcess, chance: Random) -> None:
+    """One broker is killed, stopped or paused, and comes back before or after it was missed."""
     time.sleep(chance.uniform(0, 1))
     victim = chance.choice(list(cluster.brokers.values()))
-    if chance.random() < 0.7:
-        victim.kill()
+    (lose,) = chance.choices((victim.kill, victim.stop, victim.pause), (5, 2, 2))
+    lose()
+    time.sleep(chance.uniform(0, 2 * SESSION_TIMEOUT_MS / 1000))
+    if victim.is_running:
+        victim.resume()
     else:
-        victim.stop()
-    time.sleep(chance.uniform(0, 2))
-    victim.start()
+        victim.start()
 
 
 def assert_all_run(cluster: ClusterProcess) -> None:
