@@ -112,15 +112,17 @@ class Messages:
 class Producer:
     """One producer and its topics. Used by one thread; `send` blocks while the client's queue is full."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], *, reports_all: bool = False) -> None:
+        """With `reports_all` librdkafka reports each delivery and not only failures, so that `flush` returns at the last one."""
         self._library = library()
         self._failed = 0
         self._error = 0
         self._topics: dict[str, int] = {}
-        self._on_delivery = _DELIVERY(self._note_failure)  # kept: C holds no reference to it
+        self._on_delivery = _DELIVERY(self._note_delivery)  # kept: C holds no reference to it
         conf = self._library.rd_kafka_conf_new()
         text = ctypes.create_string_buffer(_ERROR_BYTES)
-        wanted = {**settings, "delivery.report.only.error": "true", "log_level": "0"}
+        only_errors = str(not reports_all).lower()
+        wanted = {**settings, "delivery.report.only.error": only_errors, "log_level": "0"}
         for name, value in wanted.items():
             done = self._library.rd_kafka_conf_set(
                 conf, name.encode(), value.encode(), text, _ERROR_BYTES
@@ -132,9 +134,11 @@ class Producer:
         if not self._client:
             raise ClientFailed(text.value.decode())
 
-    def _note_failure(self, _client: object, message: Any, _opaque: object) -> None:
-        self._failed += 1
-        self._error = message.contents.err
+    def _note_delivery(self, _client: object, message: Any, _opaque: object) -> None:
+        error = message.contents.err
+        if error:
+            self._failed += 1
+            self._error = error
 
     def send(
         self, topic: str, messages: Messages, count: int | None = None, *, copy: bool = False

@@ -102,24 +102,3 @@ def test_no_java_is_left_of_a_start_that_was_cut_short(
         process.send_signal(number)
         process.wait(60)
     assert left_behind(mark) == []
-
-
-def test_the_cleaner_ends_with_its_broker() -> None:
-    """Its job would take for ever; what it is told of on standard input is that the broker is gone."""
-    words = [sys.executable, "-c", CLEANER]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cleaner:
-        assert cleaner.stdin is not None
-        assert cleaner.stdout is not None
-        assert cleaner.stdout.readline() == b"at work\n"
-        cleaner.stdin.close()
-        assert cleaner.wait(20) == 1
-
-
-CLEANER = """
-import time
-from headrace.tied_process import end_with_owner
-
-end_with_owner()
-print("at work", flush=True)
-time.sleep(1000)
-"""

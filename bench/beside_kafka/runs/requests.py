@@ -2,9 +2,11 @@
 who sends large ones as fast as they are taken.
 
 Ready frames over plain sockets, so that the client costs the same whoever answers; `1 connection, librdkafka` is the
-same with a real client that is told to put one record into each request.
+same with a real client that is told to put one record into each request, and `librdkafka synchronous` with one that waits for
+each record's report before it sends the next.
 """
 
+import time
 from collections.abc import Iterator
 
 from bench.beside_kafka import topics
@@ -28,6 +30,7 @@ RECORD_BYTES = 100
 WINDOW = 5  # max.in.flight.requests.per.connection of Kafka's producer
 SECONDS = 2.0
 LIBRDKAFKA_RECORDS = 30_000
+WARM_UP_RECORDS = 100
 
 
 def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
@@ -46,6 +49,8 @@ def measure(broker: Node, notebook: Notebook, size: Size) -> Iterator[None]:
     yield
     for acks, name in ((1, "1"), (-1, "all")):
         synchronous(broker, notebook, acks, name, seconds)
+        yield
+        synchronous_librdkafka(broker, notebook, name, seconds)
         yield
     beside_a_neighbour(broker, notebook, seconds)
     yield
@@ -70,6 +75,31 @@ def synchronous(broker: Node, notebook: Notebook, acks: int, name: str, seconds:
         times = call_one_by_one(broker.port, frame, seconds=seconds)
     figures = {**latency_figures(times, 1e3), **cost.of_requests(len(times))}
     notebook.note(f"requests synchronous acks={name}", figures)
+
+
+def synchronous_librdkafka(broker: Node, notebook: Notebook, acks: str, seconds: float) -> None:
+    """What an application sees that waits for each record: the threads of a real client are in it."""
+    settings = {"acks": acks, "linger.ms": "0", "socket.nagle.disable": "true"}
+    message = Messages(payloads(RECORD_BYTES)[:1], 1)
+    times: list[float] = []
+    with Producer(
+        {"bootstrap.servers": broker.bootstrap, **settings}, reports_all=True
+    ) as producer:
+
+        def send_one() -> float:
+            began = time.perf_counter()
+            producer.send(TOPIC, message)
+            producer.flush()
+            return time.perf_counter() - began
+
+        for _ in range(WARM_UP_RECORDS):
+            send_one()
+        with measured(broker.pids) as cost:
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                times.append(send_one())
+    figures = {**latency_figures(times, 1e3), **cost.of_requests(len(times))}
+    notebook.note(f"requests librdkafka synchronous acks={acks}", figures)
 
 
 def beside_a_neighbour(broker: Node, notebook: Notebook, seconds: float) -> None:
