@@ -32,6 +32,7 @@ from headrace.pipelines.pipeline import (
     Topic,
     View,
 )
+from headrace.pipelines.query_start import start_patiently
 from headrace.pipelines.spark_session import make_active
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Datasets:
     # Writing.
 
     def start(self, flow: Flow, *, available_now: bool) -> StreamingQuery:
-        """Start the query of a flow. Its checkpoint is found again by the flow's name."""
+        """Start the query of a flow, and return when its sources are there. Its checkpoint is found again by the flow's name."""
         frame = self.frame_of(flow, self._quiet_sources(flow))
         if not frame.isStreaming:
             raise DefinitionError(f"{flow.name} reads no stream: nothing would drive it")
@@ -168,7 +169,7 @@ class Datasets:
         elif flow.trigger is not None:
             writer = writer.trigger(processingTime=flow.trigger)
         make_active(self._spark)
-        return writer.start()
+        return start_patiently(writer.start)
 
     def _quiet_sources(self, flow: Flow) -> frozenset[str]:
         """The sources whose dead letters another flow writes."""
