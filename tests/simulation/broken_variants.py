@@ -156,7 +156,7 @@ def elects_uncleanly_beside_a_living_session(patch: pytest.MonkeyPatch) -> None:
 VARIANTS: dict[Variant, int] = {
     truncates_by_high_watermark: 7,
     counts_fetches_of_older_epochs: 13,
-    ignores_the_partition_epoch: 265,
+    ignores_the_partition_epoch: 699,
     acknowledges_before_the_isr_has_it: 2,
     counts_only_the_old_isr: 7,
     commits_what_the_leader_has: 2,
