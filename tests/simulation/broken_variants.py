@@ -154,7 +154,7 @@ def elects_uncleanly_beside_a_living_session(patch: pytest.MonkeyPatch) -> None:
 
 # Each with a seed that catches it.
 VARIANTS: dict[Variant, int] = {
-    truncates_by_high_watermark: 7,
+    truncates_by_high_watermark: 13,
     counts_fetches_of_older_epochs: 13,
     ignores_the_partition_epoch: 699,
     acknowledges_before_the_isr_has_it: 2,
