@@ -121,7 +121,8 @@ class SimulatedSession:
 
     def _begin_again(self) -> None:
         self._previous = self.run if self.run != UNKNOWN_RUN else self._previous
-        self._broker.run(self._register())
+        if not self._is_registering:
+            self._broker.run(self._register())
 
     def _report(self, state: SessionState) -> None:
         if self.store.session_state is not state:
@@ -131,32 +132,34 @@ class SimulatedSession:
     # ---- the registration
 
     async def _register(self) -> None:
-        """Until it is done, or until the session is over and another registration has begun."""
-        broker_id, session = self._broker.broker_id, self.store.session
-        incarnation = f"{broker_id}.{self._broker.life}"
+        """Until it is done, over as many sessions as it takes: one attempt at a time, as in `coordination.membership`."""
         self._is_registering = True
-        node = BrokerNode(
+        while True:
+            session = self.store.session
+            epoch = await self._try_to_register(self._node())
+            if epoch is not None and self.store.session == session:
+                break
+            await self._broker.sleep(_RETRY_MS)
+        self._is_registering = False
+        is_first = self.run == UNKNOWN_RUN
+        since = self._previous.since_epoch
+        self.run = CleanRun(epoch, epoch if since == -1 else since)
+        self._broker.roles.registered()
+        if is_first:
+            self._broker.join()
+
+    def _node(self) -> BrokerNode:
+        broker_id, life = self._broker.broker_id, self._broker.life
+        return BrokerNode(
             listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"},
             endpoints=(f"PLAINTEXT://broker-{broker_id}:9092",),
             host=f"broker-{broker_id}",
             port=9092,
-            timestamp=f"{self._broker.life}",
+            timestamp=f"{life}",
             previous_broker_epoch=self._previous.broker_epoch,
             clean_since_epoch=self._previous.since_epoch,
-            incarnation=incarnation,
+            incarnation=f"{broker_id}.{life}",
         )
-        while self.store.session == session:
-            epoch = await self._try_to_register(node)
-            if epoch is not None and self.store.session == session:
-                self._is_registering = False
-                is_first = self.run == UNKNOWN_RUN
-                since = self._previous.since_epoch
-                self.run = CleanRun(epoch, epoch if since == -1 else since)
-                self._broker.roles.registered()
-                if is_first:
-                    self._broker.join()
-                return
-            await self._broker.sleep(_RETRY_MS)
 
     async def _try_to_register(self, node: BrokerNode) -> int | None:
         """As `coordination.membership` does; an earlier process of this broker is always dead here."""
