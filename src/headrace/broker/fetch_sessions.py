@@ -22,6 +22,9 @@ FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 _EVICT_AFTER_MS: Final = 120_000
+MAX_CONSUMER_PARTITIONS: Final = (
+    200_000  # in all sessions of consumers; who asks for more is answered without a session
+)
 _LOOK_AROUND_MS: Final = 1_000  # how often those that stand still are checked for what nobody tells
 
 TopicKey: TypeAlias = tuple[str, UUID]
@@ -182,12 +185,27 @@ class FetchSessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_ids != uses_ids:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        before = len(session.wanted)
         session.update(request)
+        if (
+            len(session.wanted) > before
+            and not session.is_follower
+            and self._consumer_partitions > MAX_CONSUMER_PARTITIONS
+        ):
+            self._drop(session_id)
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         session.epoch = 1 if epoch == _MAX_EPOCH else epoch + 1
         session.last_used_ms = now_ms
         if not session.wanted:
             self._drop(session_id)
         return session
+
+    @property
+    def _consumer_partitions(self) -> int:
+        """Of all sessions of consumers. Few enough sessions to count: no request pays for them but those that add some."""
+        return sum(
+            len(session.wanted) for session in self._sessions.values() if not session.is_follower
+        )
 
     def _drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
@@ -199,6 +217,9 @@ class FetchSessions:
         if not any(topic.partitions for topic in request.topics):
             return None
         if not self._make_room(now_ms, for_follower=is_follower):
+            return None
+        count = sum(len(topic.partitions) for topic in request.topics)
+        if not is_follower and self._consumer_partitions + count > MAX_CONSUMER_PARTITIONS:
             return None
         session_id = self._new_id()
         while session_id in self._sessions:

@@ -3,6 +3,7 @@
 Owns where they go: on, as if the topic had been created with them, or where the client wants them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -45,7 +46,7 @@ class CreatePartitions(msgspec.Struct, frozen=True, kw_only=True):
 
     def decide(self, core: Core) -> Decision[tuple[TopicAnswer, ...]]:
         """Grow those that can; each stands for itself."""
-        names = [topic.name for topic in self.topics]
+        names = Counter(topic.name for topic in self.topics)
         answers = []
         groups: list[Group] = []
         changes: list[Change] = []

@@ -6,7 +6,8 @@ unfinished after that, its partitions' states, the next controller completes.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from uuid import UUID
 
 import msgspec
@@ -88,7 +89,7 @@ class CreateTopics(msgspec.Struct, frozen=True, kw_only=True):
 
     def decide(self, core: Core) -> Decision[tuple[TopicAnswer, ...]]:
         """Create those that can be; each stands for itself."""
-        names = [topic.name for topic in self.topics]
+        names = Counter(topic.name for topic in self.topics)
         colliding = _Collisions(core)
         answers = []
         groups: list[Group] = []
@@ -110,9 +111,9 @@ class CreateTopics(msgspec.Struct, frozen=True, kw_only=True):
         return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
 
 
-def check_single(name: str, names: Sequence[str]) -> None:
+def check_single(name: str, names: Counter[str]) -> None:
     """Refuse a topic that a request names twice."""
-    if names.count(name) > 1:
+    if names[name] > 1:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 

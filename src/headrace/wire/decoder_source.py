@@ -15,7 +15,7 @@ MAX_STRING_BYTES = 0x7FFF
 # Of all arrays of one request, and of its tagged fields. An element of a byte or two becomes an object, and its answer
 # another, of hundreds: a frame within the limit on its size must not become gigabytes, nor seconds of work in which
 # nobody else is served.
-MAX_ELEMENTS = 250_000
+MAX_ELEMENTS = 100_000
 
 
 class DecoderSource:

@@ -5,7 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from headrace.broker.fetch_sessions import FetchSession, FetchSessions, Wanted
+from headrace.broker.fetch_sessions import (
+    MAX_CONSUMER_PARTITIONS,
+    FetchSession,
+    FetchSessions,
+    Wanted,
+)
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.fetch_response_codec import FetchDetails, FetchedPartition
 from headrace.wire.messages.fetch import (
@@ -173,3 +178,15 @@ def test_a_number_that_is_taken_is_not_given_again() -> None:
     sessions = FetchSessions(10, lambda: next(numbers))
     assert [begun(sessions, {"a": [0]}).session_id for _ in range(2)] == [7, 9]
     assert len(sessions) == 2
+
+
+def test_sessions_of_consumers_hold_a_bounded_number_of_partitions() -> None:
+    sessions = FetchSessions(10, count(1).__next__)
+    first = begun(sessions, {"a": list(range(MAX_CONSUMER_PARTITIONS - 1))})
+    refused = gone_on(sessions, asking(0, 0, {"b": [0, 1]}))
+    assert refused is None
+    assert len(sessions) == 1
+    begun(sessions, {"b": [0]})
+    grown = gone_on(sessions, asking(first.session_id, 1, {"c": [0]}))
+    assert grown == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 1

@@ -6,18 +6,26 @@ Errors, per group: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_
 """
 
 from headrace.broker.authorized_operations import GROUP_OPERATIONS
+from headrace.broker.group_portions import portions
 from headrace.broker.request import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from headrace.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 
 
 async def handle(
     request: DescribeGroupsRequest, context: RequestContext, *, groups: Groups
 ) -> DescribeGroupsResponse:
-    response = await groups.describe_groups(context.version, request)
+    described: list[DescribedGroup] = []
+    async for group_ids in portions(request.groups):
+        portion = DescribeGroupsRequest(groups=group_ids)
+        described += (await groups.describe_groups(context.version, portion)).groups
     if request.include_authorized_operations:
-        for group in response.groups:
+        for group in described:
             if group.error_code == ErrorCode.NONE:
                 group.authorized_operations = GROUP_OPERATIONS
-    return response
+    return DescribeGroupsResponse(groups=described)

@@ -7,6 +7,7 @@ asked elsewhere.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from headrace.broker.settings import definitions
 from headrace.broker.settings.alter_client_metrics import refuse_client_metrics
@@ -35,6 +36,7 @@ from headrace.broker.settings.values import nearest_name, parse, text_of, unknow
 from headrace.errors import SettingError
 
 MAX_VALUE_BYTES = 32767
+_MOST_WARNINGS = 20
 _TLS_PER_LISTENER = frozenset(
     {
         "ssl.key.password",
@@ -242,10 +244,9 @@ def _validated(
             refusal = _refuse_topic(configs, layers)
         case ResourceType.BROKER:
             refusal = _refuse_broker(resource.name, configs, layers)
+            unknown = (name for name in configs if broker_setting(name) is None)
             warnings = tuple(
-                unknown_name(name, definitions.BROKER)
-                for name in configs
-                if broker_setting(name) is None
+                unknown_name(name, definitions.BROKER) for name in islice(unknown, _MOST_WARNINGS)
             )
         case ResourceType.GROUP:
             refusal = refuse_group(configs, layers)

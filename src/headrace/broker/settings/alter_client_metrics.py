@@ -9,6 +9,7 @@ from headrace.broker.settings.values import list_entries, parse
 from headrace.errors import SettingError
 
 _SHORTEST_MS, _LONGEST_MS = 100, 3_600_000
+_LONGEST_EXPRESSION = 500  # compiling one of thousands of nested brackets takes seconds
 _LABELS = frozenset(
     {
         "client_id",
@@ -45,7 +46,7 @@ def refuse_client_metrics(configs: Mapping[str, str]) -> Refusal | None:
 
 def _is_client_match(pattern: str) -> bool:
     label, equals, expression = pattern.partition("=")
-    if not equals or label.strip() not in _LABELS:
+    if not equals or label.strip() not in _LABELS or len(expression) > _LONGEST_EXPRESSION:
         return False
     try:
         re.compile(expression.strip())

@@ -186,20 +186,16 @@ class Groups:
             asked = request.groups
         else:
             asked = (_top_level_group(request),)
-        groups = [
-            await self._ask(
-                group.group_id,
-                partial(
-                    events.OffsetsAsked,
-                    version=version,
-                    request=group,
-                    require_stable=request.require_stable,
-                    topic_id_of=topic_id_of,
-                ),
-                OffsetFetchResponseGroup,
+        groups = []
+        for group in asked:
+            event_for = partial(
+                events.OffsetsAsked,
+                version=version,
+                request=group,
+                require_stable=request.require_stable,
+                topic_id_of=topic_id_of,
             )
-            for group in asked
-        ]
+            groups.append(await self._ask(group.group_id, event_for, OffsetFetchResponseGroup))
         if version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
             return OffsetFetchResponse(groups=groups)
         return _top_level_response(groups[0])

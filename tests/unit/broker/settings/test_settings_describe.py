@@ -79,4 +79,4 @@ def test_each_resource_has_its_own_configs() -> None:
     assert Source.CLIENT_METRICS in sources(ResourceType.CLIENT_METRICS, "m")
     assert Source.STATIC_BROKER in sources(ResourceType.BROKER, "1")
     assert sources(ResourceType.BROKER, "") == set()
-    assert sources(ResourceType.BROKER_LOGGER, "1") == set()
+    assert sources(ResourceType.BROKER_LOGGER, "1") == {Source.DYNAMIC_BROKER_LOGGER}

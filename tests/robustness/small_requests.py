@@ -1,0 +1,376 @@
+"""Small requests that ask for much: a catalogue. Each is told what it costs the sender; `test_small_requests` what it may cost others.
+
+`python -m tests.robustness.small_requests` prints the table of docs/operating/limits.md; with `apache-kafka` as an argument it
+plays the same against Apache Kafka.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from headrace.client.connection import Connection
+from headrace.client.exchange import Disconnected, Exchange
+from headrace.records.batch_view import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    pack_header,
+    renew_crc,
+)
+from headrace.records.compression import Codec, compress
+from headrace.records.varints import append_varint
+from headrace.wire.decoder_source import MAX_ELEMENTS
+from headrace.wire.messages import incremental_alter_configs
+from headrace.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from headrace.wire.messages.describe_groups import DescribeGroupsRequest
+from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from headrace.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from headrace.wire.primitives import unsigned_varint
+from tests.robustness.bystander import Bystander
+from tests.robustness.raw_peer import dial
+from tests.robustness.wire_calls import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.headrace_process import HeadraceProcess
+from tests.support.process_memory import MIB, MemoryWatch
+
+MANY_RECORDS: Final = 1_000_000
+MANY_NAMES: Final = MAX_ELEMENTS
+TAKES_LITTLE_S: Final = 3.0
+TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
+
+
+class Cost(NamedTuple):
+    """What an entry of the catalogue cost a bystander and the broker."""
+
+    sent_bytes: int
+    took_s: float
+    bystander_s: float
+    memory_bytes: int
+
+
+class Sender:
+    """A client that counts what it sends and does not mind being thrown out."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.sent_bytes = 0
+
+    def ask(self, request: Any, version: int, *, times: int = 1) -> None:
+        """Send a request, wait for its answer."""
+        for _ in range(times):
+            self.sent_bytes += len(b"".join(Exchange("greedy").ask(request, version)))
+            try:
+                with Connection("127.0.0.1", self.port, timeout_s=120) as connection:
+                    connection.send(request, version)
+            except Disconnected:
+                pass
+
+    def throw(self, data: bytes) -> None:
+        """Send bytes, take a little of what comes for a while."""
+        self.sent_bytes += len(data)
+        until = time.monotonic() + TAKES_LITTLE_S
+        with closing(dial(self.port, receive_bytes=4096)) as peer:
+            try:
+                peer.sendall(data)
+                peer.settimeout(TAKES_LITTLE_S)
+                while peer.recv(65536) and time.monotonic() < until:
+                    time.sleep(0.01)
+            except OSError:
+                pass
+
+    def topic(self, name: str, **configs: str) -> None:
+        """Create a topic. That is not counted."""
+        pairs = [
+            CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ]
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=pairs)
+        with Connection("127.0.0.1", self.port) as connection:
+            connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+            time.sleep(0.3)  # Kafka answers before the partition can be written to
+
+
+@cache
+def batch_of_many(records: int, codec: Codec = Codec.ZSTD) -> bytes:
+    """A batch of as many records as possible, of seven bytes and a little each."""
+    payload = bytearray()
+    for number in range(records):
+        record = bytearray(2)  # attributes, timestamp
+        append_varint(record, number)
+        record += b"\0\1\0"  # an empty key, no value, no headers
+        append_varint(payload, len(record))
+        payload += record
+    return _batch(bytes(payload), records, codec)
+
+
+@cache
+def batch_of_zeros(size: int) -> bytes:
+    """A batch with one large record, and a small one on the wire."""
+    record = bytearray(3) + b"\0"
+    append_varint(record, size)
+    record += bytes(size) + b"\0"
+    payload = bytearray()
+    append_varint(payload, len(record))
+    return _batch(bytes(payload + record), 1, Codec.ZSTD)
+
+
+def _batch(payload: bytes, records: int, codec: Codec) -> bytes:
+    packed = compress(codec, payload)
+    length = HEADER_BYTES - LOG_OVERHEAD + len(packed)
+    now_ms = time.time_ns() // 1_000_000
+    header = BatchHeader(
+        0, length, -1, MAGIC, 0, codec, records - 1, now_ms, now_ms, -1, -1, -1, records
+    )
+    batch = bytearray(pack_header(header)) + packed
+    renew_crc(batch)
+    return bytes(batch)
+
+
+def _produce(topic: str, batch: bytes) -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=batch)
+    return ProduceRequest(
+        acks=-1,
+        timeout_ms=60_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+    )
+
+
+# ---- the catalogue
+
+
+def records_to_a_compacted_topic(sender: Sender) -> None:
+    """A batch of a million records, whose keys must be looked at."""
+    sender.topic("compacted", cleanup_policy="compact")
+    sender.ask(_produce("compacted", batch_of_many(MANY_RECORDS)), PRODUCE_VERSION)
+
+
+def records_packed_anew(sender: Sender) -> None:
+    """The same to a topic that wants another codec."""
+    sender.topic("repacked", compression_type="lz4", max_message_bytes="20000000")
+    sender.ask(_produce("repacked", batch_of_many(MANY_RECORDS)), PRODUCE_VERSION)
+
+
+def records_looked_up_by_time(sender: Sender) -> None:
+    """ListOffsets for a time that none of a million records has reached, in a batch that claims to."""
+    sender.topic("timed")
+    sender.ask(
+        _produce("timed", _claiming_the_future(batch_of_many(MANY_RECORDS))), PRODUCE_VERSION
+    )
+    ask = ListOffsetsPartition(partition_index=0, timestamp=time.time_ns() // 1_000_000 + 600_000)
+    sender.ask(ListOffsetsRequest(topics=[ListOffsetsTopic(name="timed", partitions=[ask])]), 7)
+
+
+def _claiming_the_future(batch: bytes) -> bytes:
+    claiming = bytearray(batch)
+    claiming[35:43] = (time.time_ns() // 1_000_000 + 1_200_000).to_bytes(8)
+    renew_crc(claiming)
+    return bytes(claiming)
+
+
+def bytes_to_a_compacted_topic(sender: Sender) -> None:
+    """One record of 60 MiB of zeros, compressed."""
+    sender.topic("zeros", cleanup_policy="compact")
+    sender.ask(_produce("zeros", batch_of_zeros(60 * MIB)), PRODUCE_VERSION)
+
+
+def pieces_of_pipelined_fetches(sender: Sender) -> None:
+    """500 Fetch requests at once, each for 4 MiB, by a peer that takes little."""
+    sender.topic("large")
+    with Connection("127.0.0.1", sender.port) as connection:
+        for _ in range(5):
+            produce(connection, "large", [bytes(900_000)])
+    exchange = Exchange("greedy")
+    sender.throw(
+        b"".join(
+            b"".join(exchange.ask(fetch_request("large", 0), FETCH_VERSION)) for _ in range(500)
+        )
+    )
+
+
+def tags_of_a_header(sender: Sender) -> None:
+    """8 MB of empty tagged fields that nobody knows, in the header of a request."""
+    sender.throw(_with_tags(header=True))
+
+
+def tags_of_a_body(sender: Sender) -> None:
+    """The same at the end of a request's body."""
+    sender.throw(_with_tags(header=False))
+
+
+def _with_tags(*, header: bool) -> bytes:
+    count = 4_000_000
+    tags = unsigned_varint(count) + b"\x63\0" * count
+    start = bytes.fromhex("0003 000c 00000007 ffff")  # Metadata v12, without a client id
+    body = bytes.fromhex("01 00 00")  # no topics, nothing to create, nothing about operations
+    frame = start + tags + body + b"\0" if header else start + b"\0" + body + tags
+    return len(frame).to_bytes(4) + frame
+
+
+def names_of_groups(sender: Sender) -> None:
+    """DescribeGroups for as many groups as a request may name."""
+    sender.ask(DescribeGroupsRequest(groups=[""] * MANY_NAMES), 5)
+
+
+def names_of_topics(sender: Sender) -> None:
+    """Metadata of as many topics, none of which exists."""
+    topics = [MetadataRequestTopic(name="x")] * MANY_NAMES
+    sender.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 8)
+
+
+def sessions_of_fetches(sender: Sender) -> None:
+    """Ten fetch sessions of as many partitions as a request may name; the peer then leaves."""
+    asks = [FetchPartition(partition=number) for number in range(MANY_NAMES - 1)]
+    request = FetchRequest(
+        max_wait_ms=0,
+        session_epoch=0,
+        max_bytes=1,
+        topics=[FetchTopic(topic="nowhere", partitions=asks)],
+    )
+    sender.ask(request, FETCH_VERSION, times=10)
+
+
+def groups_with_many_protocols(sender: Sender) -> None:
+    """Ten members with as many assignment protocols as a request may name."""
+    protocols = [
+        JoinGroupRequestProtocol(name=str(number), metadata=b"") for number in range(MANY_NAMES)
+    ]
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=6000, protocol_type="consumer", protocols=protocols
+    )
+    sender.ask(request, 3, times=10)
+
+
+def configs_that_nobody_knows(sender: Sender) -> None:
+    """A thousand unknown configs of a broker, each with a long name."""
+    configs = [
+        incremental_alter_configs.AlterableConfig(name=f"log.retention.{number}" * 20, value="1")
+        for number in range(1000)
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=BROKER, resource_name="1", configs=configs
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+        resources=[resource], validate_only=True
+    )
+    sender.ask(request, 1)
+
+
+def configs_of_new_topics(sender: Sender) -> None:
+    """Ten thousand topics, each with a config that nobody knows."""
+    topics = [
+        CreatableTopic(
+            name=f"t{number}",
+            num_partitions=1,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name="retention.millis", value="1")],
+        )
+        for number in range(10_000)
+    ]
+    sender.ask(CreateTopicsRequest(topics=topics, timeout_ms=60_000, validate_only=True), 5)
+
+
+def expressions_deeply_nested(sender: Sender) -> None:
+    """A regular expression of as many brackets as a config may have, for a client-metrics subscription."""
+    depth = 8_000
+    config = incremental_alter_configs.AlterableConfig(
+        name="match", value="client_id=" + "(" * depth + "a*" + ")*" * depth
+    )
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=CLIENT_METRICS, resource_name="m", configs=[config]
+    )
+    sender.ask(
+        incremental_alter_configs.IncrementalAlterConfigsRequest(
+            resources=[resource], validate_only=True
+        ),
+        1,
+    )
+
+
+CATALOGUE: Final[tuple[Callable[[Sender], None], ...]] = (
+    records_to_a_compacted_topic,
+    records_packed_anew,
+    records_looked_up_by_time,
+    bytes_to_a_compacted_topic,
+    pieces_of_pipelined_fetches,
+    tags_of_a_header,
+    tags_of_a_body,
+    names_of_groups,
+    names_of_topics,
+    sessions_of_fetches,
+    groups_with_many_protocols,
+    configs_that_nobody_knows,
+    configs_of_new_topics,
+    expressions_deeply_nested,
+)
+
+
+def play(entry: Callable[[Sender], None], port: int, pid: int) -> Cost:
+    """Do it beside a bystander, who must not lose a connection or a record."""
+    batch_of_many(MANY_RECORDS)
+    sender = Sender(port)
+    began = time.monotonic()
+    with (
+        Bystander(port, f"beside-{entry.__name__}", timeout_s=300) as bystander,
+        MemoryWatch(pid) as memory,
+    ):
+        while bystander.rounds < 5:
+            time.sleep(0.01)
+        bystander.slowest_round_s = 0.0
+        entry(sender)
+        rounds = bystander.rounds
+        while bystander.rounds < rounds + 5:
+            time.sleep(0.01)
+    took_s = time.monotonic() - began
+    return Cost(sender.sent_bytes, took_s, bystander.slowest_round_s, memory.growth_bytes)
+
+
+def tell(line: str) -> None:
+    """At once: an entry may take long."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> None:
+    """Print the catalogue with what it costs."""
+    kind = ApacheKafka if ApacheKafka.name in arguments else HeadraceProcess
+    wanted = [name for name in arguments if name != ApacheKafka.name]
+    tell(f"| {kind.name} | sent | took | a bystander waited | memory |\n|---|---:|---:|---:|---:|")
+    for entry in CATALOGUE:
+        if wanted and entry.__name__ not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as directory, kind(Path(directory)) as broker:
+            try:
+                cost = play(entry, broker.port, broker.pid)
+            except Exception as failure:  # noqa: BLE001 (the others are played all the same)
+                tell(f"| {entry.__name__} | {failure!r} |")
+                continue
+        sent_kb = cost.sent_bytes / 1000
+        tell(
+            f"| {entry.__name__.replace('_', ' ')} | {sent_kb:,.0f} kB | {cost.took_s:.1f} s "
+            f"| {cost.bystander_s * 1000:,.0f} ms | {cost.memory_bytes / MIB:,.0f} MiB |"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
