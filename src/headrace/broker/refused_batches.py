@@ -1,11 +1,18 @@
 """Batches of idempotent producers that were refused on one connection and will be sent again (pure).
 
+Owns which batches are refused because of an earlier one, and which gaps in sequence numbers are passed over.
+
 A producer has up to five batches of a partition in flight. When the first is refused for a passing reason, such as a broker
 that is not the leader yet, the others are already on their way. They are refused for the same reason until the first one
 comes again, even if the reason has passed meanwhile. Otherwise they would find a gap in the sequence numbers, and
 OUT_OF_ORDER_SEQUENCE_NUMBER makes librdkafka send all its batches again under a new producer epoch: those that a former leader
 had written and replicated would be written twice. If the producer is new to the partition there would be no gap to see: a later
 batch would be appended without the first, and librdkafka would take its acknowledgement for that of both.
+
+librdkafka also leaves gaps of its own: when a partition gets another leader it may send new batches there before those that
+the former leader refused. If a producer's first batch in a leader epoch is behind a gap, it is refused once with
+NOT_LEADER_OR_FOLLOWER, after which the producer sends all its batches in order. If the same batch comes again, records are
+missing, and the answer is Kafka's OUT_OF_ORDER_SEQUENCE_NUMBER.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -34,6 +41,9 @@ TopicKey: TypeAlias = str | UUID
 """A topic as requests name it: by id from version 13 on."""
 
 
+_Key: TypeAlias = tuple[TopicKey, int, int]
+
+
 class _RefusedBatch(NamedTuple):
     producer_epoch: int
     next_sequence: int  # of the batch that was sent directly behind it
@@ -41,10 +51,14 @@ class _RefusedBatch(NamedTuple):
     followers: int  # how many batches behind it may still be in flight
 
 
-class RefusedBatches(dict[tuple[TopicKey, int, int], _RefusedBatch]):
+class RefusedBatches(dict[_Key, _RefusedBatch]):
     """By topic, partition and producer id: the batch that was refused last."""
 
-    __slots__ = ()
+    __slots__ = ("_behind_gaps",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._behind_gaps: dict[_Key, tuple[int, int]] = {}  # → producer epoch, base sequence
 
     def add(self, topic: TopicKey, partition: int, batch: BatchHeader, refused: Refused) -> None:
         """Remember a batch that was refused, if its producer will send it again."""
@@ -79,3 +93,16 @@ class RefusedBatches(dict[tuple[TopicKey, int, int], _RefusedBatch]):
             return last.refused
         del self[key]
         return None
+
+    def pass_over_gap(
+        self, topic: TopicKey, partition: int, batch: BatchHeader, refused: Refused
+    ) -> Refused:
+        """What to answer to a batch that `refused` says is behind a gap: it itself if it is the second time."""
+        key = topic, partition, batch.producer_id
+        place = batch.producer_epoch, batch.base_sequence
+        if self._behind_gaps.pop(key, None) == place:
+            return refused
+        if len(self._behind_gaps) >= _MOST_ENTRIES:
+            del self._behind_gaps[next(iter(self._behind_gaps))]
+        self._behind_gaps[key] = place
+        return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"send in order: {refused.message}")

@@ -227,6 +227,15 @@ class Partition:
             self.appended.notify()
         return base_offset
 
+    def is_behind_gap_of_leader_change(self, batch: BatchHeader) -> bool:
+        """Whether batches are missing before this one of which the producer may have sent the last to another leader."""
+        producer = self.log.producers.entry(batch.producer_id)
+        return (
+            producer is not None
+            and self.log.leader_epochs.epoch_at(producer.last_offset) < self.leader_epoch
+            and self.log.producers.is_behind_gap(batch)
+        )
+
     def append_as_follower(
         self,
         records: bytes | memoryview,

@@ -174,6 +174,42 @@ async def test_another_partition_does_not_wait(version: int) -> None:
     assert await elsewhere.send(1) == (ErrorCode.NONE, 0)
 
 
+@in_versions
+async def test_new_batches_that_overtake_those_of_the_former_leader(version: int) -> None:
+    """librdkafka may send a new batch first; the ones before it come as soon as it is told to try again."""
+    world = World()
+    producer = Producer(world, "orders", version)
+    assert await producer.send(0) == (ErrorCode.NONE, 0)
+    world.change_role(is_leader=True)
+    refused = (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert [await producer.send(sequence) for sequence in (3, 4)] == [refused, refused]
+    answers = [await producer.send(sequence) for sequence in (1, 2, 3, 4)]
+    assert answers == [(ErrorCode.NONE, offset) for offset in (1, 2, 3, 4)]
+    assert (await producer.send(6))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@in_versions
+async def test_a_gap_that_stays_is_told(version: int) -> None:
+    world = World()
+    producer = Producer(world, "orders", version)
+    assert await producer.send(0) == (ErrorCode.NONE, 0)
+    world.change_role(is_leader=True)
+    answers = [(await producer.send(3))[0] for _ in range(2)]
+    assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert sequences_in(partition_of(world, "orders")) == [0]
+
+
+@in_versions
+async def test_a_batch_from_long_ago_is_told_at_once(version: int) -> None:
+    """It is no longer known which offset it got."""
+    world = World()
+    producer = Producer(world, "orders", version)
+    for sequence in range(7):
+        await producer.send(sequence)
+    world.change_role(is_leader=True)
+    assert (await producer.send(0))[0] == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 def test_no_more_are_refused_than_can_be_in_flight() -> None:
     """Of a producer that never sends the first one again."""
     refused = RefusedBatches()

@@ -265,7 +265,7 @@ class _Produce:
         counters = self._counters
         if isinstance(appended, Refused):
             if header is not None:
-                self.refused_batches.add(self._topic_key, index, header, appended)
+                appended = self._refused(index, partition, header, appended)
             failure = self._fail(index, appended)
             if appended.error_code not in _WITHOUT_LOG_START:
                 failure.log_start_offset = partition.log.log_start_offset
@@ -283,6 +283,18 @@ class _Produce:
                 Uncommitted(partition, last_offset + 1, result, self._topic_key, header)
             )
         return result
+
+    def _refused(
+        self, index: int, partition: Partition, header: BatchHeader, refused: Refused
+    ) -> Refused:
+        """Remember a batch that its partition has refused. Returns what to answer."""
+        if (
+            refused.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and partition.is_behind_gap_of_leader_change(header)
+        ):
+            refused = self.refused_batches.pass_over_gap(self._topic_key, index, header, refused)
+        self.refused_batches.add(self._topic_key, index, header, refused)
+        return refused
 
     def _header_of(self, records: Records) -> BatchHeader | Refused | None:
         """The batch's header; None if there is not even that, which the log refuses."""
