@@ -97,6 +97,10 @@ class Asked(NamedTuple):
         return frame
 
 
+def _replicas(place: TopicPartition) -> tuple[int, ...]:
+    return (1, 2) if place.topic == FOLLOWED else (1,)
+
+
 class World:
     """A broker's way from frames to logs, in memory."""
 
@@ -141,7 +145,7 @@ class World:
             high_watermark=0,
             on_disk_failed=on_disk_failed,
         )
-        replicas = (1, 2) if place.topic == FOLLOWED else (1,)
+        replicas = _replicas(place)
         partition.become_leader(1, State(replicas, replicas), now_ms=NOW_MS)
         self.partitions.add(partition)
 
@@ -160,10 +164,20 @@ class World:
     async def _joined(answer: "asyncio.Future[Answer]") -> bytes:
         return b"".join(await answer or ())
 
+    def change_role(self, *, is_leader: bool) -> None:
+        """All partitions are led from here from now on, or from elsewhere; in a new epoch."""
+        for partition in self.partitions:
+            epoch = partition.leader_epoch + 1
+            if is_leader:
+                replicas = _replicas(partition.topic_partition)
+                state = State(replicas, replicas, leader_epoch=epoch)
+                partition.become_leader(1, state, now_ms=NOW_MS)
+            else:
+                partition.become_follower(2, epoch)
+
     def settle(self) -> None:
         """What waits for the follower is decided: nobody leads any more."""
-        for partition in self.partitions:
-            partition.become_follower(2, 5)
+        self.change_role(is_leader=False)
 
     def remains(self) -> object:
         """All that a request leaves behind: files with their indexes, producers, counters."""

@@ -1,7 +1,7 @@
 """The short way of a Produce answers what the long way answers, byte for byte, and leaves the same log behind.
 
-Two worlds get the same requests: in one they come over one connection, so that the next may be known from the last; in
-the other each has a connection of its own, so that none is.
+Two worlds get the same requests over one connection each: in one the next may be known from the last, the connection of the
+other forgets the last one. Leaders resign and come back in between.
 """
 
 import asyncio
@@ -31,11 +31,12 @@ asks = st.builds(
 )
 # Producers repeat themselves: each request comes a few times, with other records.
 stories = st.lists(st.tuples(asks, st.lists(asks, max_size=3)), max_size=8)
+role_changes = st.dictionaries(st.integers(0, 20), st.sampled_from(["leader", "follower"]))
 
 
-@given(stories, st.sampled_from([1 << 20, 1 << 20, 500]))
+@given(stories, st.sampled_from([1 << 20, 1 << 20, 500]), role_changes)
 def test_both_ways_lead_to_the_same(
-    story: list[tuple[Asked, list[Asked]]], room_bytes: int
+    story: list[tuple[Asked, list[Asked]]], room_bytes: int, roles: dict[int, str]
 ) -> None:
     requests = []
     for first, others in story:
@@ -44,7 +45,7 @@ def test_both_ways_lead_to_the_same(
             first._replace(values=other.values, fault=other.fault, producer=other.producer)
             for other in others
         ]
-    asyncio.run(play(requests, room_bytes))
+    asyncio.run(play(requests, room_bytes, roles))
 
 
 def lying(frame: bytearray, number: int) -> Frame:
@@ -52,17 +53,23 @@ def lying(frame: bytearray, number: int) -> Frame:
     return frame if number % 2 else memoryview(frame + b"something else")[: len(frame)]
 
 
-async def play(requests: list[Asked], room_bytes: int) -> None:
+async def play(requests: list[Asked], room_bytes: int, roles: dict[int, str]) -> None:
     short, long = World(room_bytes), World(room_bytes)
-    connection = connection_to()
+    connection, forgetful = connection_to(), connection_to()
     answers = []
     for number, asked in enumerate(requests):
+        if number in roles:
+            short.change_role(is_leader=roles[number] == "leader")
+            long.change_role(is_leader=roles[number] == "leader")
         if connection.repeat_end:
             event("a request that may be known")
+        if connection.refused_batches:
+            event("a request after a refused one")
+        forgetful.repeat_end = 0
         answers.append(
             (
                 short.ask(connection, lying(asked.frame(number), number)),
-                long.ask(connection_to(), asked.frame(number)),
+                long.ask(forgetful, asked.frame(number)),
             )
         )
     short.settle()
@@ -85,7 +92,9 @@ def test_the_same_request_again_is_not_decoded(number: int) -> None:
     world.ask(connection, asked.frame(1))
     assert connection.repeat_end
     frame = lying(asked._replace(values=(b"x" * 200,)).frame(number), number)
-    answer = world.dispatch._repeats.append(frame, connection.repeat_end)
+    answer = world.dispatch._repeats.append(
+        frame, connection.repeat_end, connection.refused_batches
+    )
     assert isinstance(answer, list)
     assert world.partitions.get("orders", 1).log.log_end_offset == 2  # type: ignore[union-attr] # it is hosted
 
@@ -100,7 +109,9 @@ def test_nor_are_several_of_all_lengths() -> None:
             lying(asked._replace(values=(b"x" * size,)).frame(number), number)
             for number in range(4)
         ]
-        answers = world.dispatch._repeats.append_run(frames, connection.repeat_end)
+        answers = world.dispatch._repeats.append_run(
+            frames, connection.repeat_end, connection.refused_batches
+        )
         assert [bytes(answer[0])[4:8] for answer in answers if isinstance(answer, list)] == [
             pack(">i", number) for number in range(4)
         ]

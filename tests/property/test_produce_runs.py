@@ -1,7 +1,7 @@
 """Requests that arrive together are answered, and leave behind, what they would one by one.
 
 Two worlds get the same frames: in one a connection reads several at a time, so that batches may be written together; in
-the other each frame has a connection of its own.
+the other the connection is given one after the other, and forgets what they have in common.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ def test_together_as_one_by_one(story: list[Burst], config: LogConfig, room_byte
 
 async def play(story: list[Burst], config: LogConfig, room_bytes: int) -> None:
     together, alone = World(room_bytes, config), World(room_bytes, config)
-    link = Link(RoomyListener(together.dispatch))
+    link, alone_link = (Link(RoomyListener(world.dispatch)) for world in (together, alone))
     next_sequence: Counter[tuple[str, int]] = Counter()
     answers: list[bytes | str | asyncio.Future[bytes]] = []
     for burst in story:
@@ -100,7 +100,8 @@ async def play(story: list[Burst], config: LogConfig, room_bytes: int) -> None:
             for number, request in enumerate(requests_of(burst, next_sequence))
         ]
         for frame in frames:
-            answers.append(ask_alone(alone, bytearray(frame)))
+            alone_link.connection.repeat_end = 0
+            answers.append(alone.ask(alone_link.connection, bytearray(frame)))
             if answers[-1] == "closed":
                 break
         link.frames(*map(bytes, frames))
@@ -136,10 +137,6 @@ def requests_of(burst: Burst, next_sequence: Counter[tuple[str, int]]) -> list[A
         if producer[0] >= 0 and not one.fault and not one.jump:
             next_sequence[place] += len(one.values)
     return requests
-
-
-def ask_alone(world: World, frame: bytearray) -> "bytes | str | asyncio.Future[bytes]":
-    return world.ask(Link(RoomyListener(world.dispatch)).connection, frame)
 
 
 def test_a_burst_is_written_together() -> None:

@@ -16,6 +16,7 @@ from headrace.broker.busy_poll import BusyPoll
 from headrace.broker.frame_buffer import Frame, FrameBuffer
 from headrace.broker.loop_share import LoopShare
 from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.refused_batches import RefusedBatches
 from headrace.broker.spare_memory import SpareMemory
 from headrace.errors import MalformedMessage
 from headrace.wire.codec import Piece
@@ -106,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self.listener_name = owner.listener_name
         self.session: dict[str, Any] = {}  # what APIs remember per connection
         self.repeat_end = 0  # of what Produces here have in common, see `produce_repeats`
+        self.refused_batches = RefusedBatches()
 
     # ---- asyncio's callbacks
 

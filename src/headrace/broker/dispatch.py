@@ -16,6 +16,7 @@ from headrace.broker.apis.api_versions import unsupported_version_answer
 from headrace.broker.connection import Answer, Connection
 from headrace.broker.frame_buffer import Frame
 from headrace.broker.produce_repeats import ProduceRepeats, Taken
+from headrace.broker.refused_batches import RefusedBatches
 from headrace.broker.request import RequestContext
 from headrace.broker.request_metrics import RequestMetrics
 from headrace.errors import MalformedMessage
@@ -101,7 +102,7 @@ class Dispatcher:
     def _repeated(self, connection: Connection, frame: Frame) -> "Answer | asyncio.Future[Answer]":
         """The answer to a Produce like one before; None if it is not, or does not go well."""
         started = perf_counter()
-        taken = _tried(self._repeats.append, frame, connection.repeat_end)
+        taken = _tried(self._repeats.append, frame, connection)
         return None if taken is None else self._taken(frame, taken, started)
 
     def run(
@@ -109,7 +110,7 @@ class Dispatcher:
     ) -> "Sequence[Answer | asyncio.Future[Answer]]":
         """Answer as many of the first requests as are Produces alike; perhaps none."""
         started = perf_counter()
-        taken = _tried(self._repeats.append_run, frames, connection.repeat_end)
+        taken = _tried(self._repeats.append_run, frames, connection)
         if taken and isinstance(taken[-1], list):  # then the others are, too
             self._metrics.observe(_PRODUCE, perf_counter() - started, len(taken))
             return cast("Sequence[list[Piece]]", taken)
@@ -133,10 +134,10 @@ class Dispatcher:
         return await answer if isinstance(answer, Awaitable) else answer
 
 
-def _tried(append: Callable[[F, int], T], frames: F, end: int) -> T:
+def _tried(append: Callable[[F, int, RefusedBatches], T], frames: F, connection: Connection) -> T:
     """Do it. The frames are the peer's: what fails for a reason that we do not know ends the connection."""
     try:
-        return append(frames, end)
+        return append(frames, connection.repeat_end, connection.refused_batches)
     except Exception:
         _logger.exception("Produce failed")
         raise MalformedMessage("the request could not be answered") from None

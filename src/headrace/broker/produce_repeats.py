@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, TypeAlias
 
-from headrace.broker.apis.produce import when_committed
+from headrace.broker.apis.produce import Uncommitted, topic_key, when_committed
 from headrace.broker.clock import Clock
 from headrace.broker.frame_buffer import Frame
+from headrace.broker.refused_batches import RefusedBatches, TopicKey
 from headrace.broker.traffic import Traffic
 from headrace.ids import INTERNAL_TOPICS
 from headrace.log.append_result import Refused
@@ -101,6 +102,7 @@ class _Known:
         "timeout_ms",
         "topic",
         "topic_id",
+        "topic_key",
         "version",
     )
 
@@ -123,6 +125,7 @@ class _Known:
         self.version = version
         self.topic = topic
         self.topic_id = asked.topic_id
+        self.topic_key = topic_key(asked, version)
         self.index = asked.partition_data[0].index
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
@@ -154,6 +157,10 @@ class _Known:
             and frame[-len(_END_TAGS) :] == _END_TAGS
         )
         return frame[position : -len(_END_TAGS)] if is_alike else None
+
+    def key_of(self, batch: BatchHeader) -> tuple[TopicKey, int, int]:
+        """Where `RefusedBatches` has an earlier batch of the same producer."""
+        return self.topic_key, self.index, batch.producer_id
 
     def answer_to(self, frame: Frame, base_offset: int, append_time: int, log_start: int) -> bytes:
         """The answer to one that went well, as a whole frame."""
@@ -210,7 +217,7 @@ class ProduceRepeats:
             self._known[alike] = _Known(start, alike, version, name, request, self._lengths)
         return end
 
-    def append(self, frame: Frame, end: int) -> "Taken | None":
+    def append(self, frame: Frame, end: int, refused_batches: RefusedBatches) -> "Taken | None":
         """Do what the request asks for, if it is known. None, and nothing was done, for the long way."""
         known = self._known.get(bytes(frame[_ALIKE_FROM:end]))
         if known is None:
@@ -224,6 +231,7 @@ class ProduceRepeats:
             header.magic != MAGIC
             or header.length + LOG_OVERHEAD != len(records)
             or not 0 <= header.attributes <= Codec.ZSTD
+            or (refused_batches and known.key_of(header) in refused_batches)
         ):
             return None
         appended = partition.append(records, acks=known.acks, now_ms=self._clock(), header=header)
@@ -236,11 +244,13 @@ class ProduceRepeats:
             counters.bytes_in += len(records)
             counters.messages_in += last_offset - base_offset + 1
         if known.acks == -1 and partition.high_watermark <= last_offset:
-            return _later(known, partition, base_offset, last_offset, append_time)
+            return _later(known, partition, header, base_offset, append_time, refused_batches)
         log_start = partition.log.log_start_offset
         return [known.answer_to(frame, base_offset, append_time, log_start)]
 
-    def append_run(self, frames: Sequence[Frame], end: int) -> Sequence[Taken]:
+    def append_run(
+        self, frames: Sequence[Frame], end: int, refused_batches: RefusedBatches
+    ) -> Sequence[Taken]:
         """The same for as many of the first requests as are alike. None of them, if they have to go one by one."""
         known = self._known.get(bytes(frames[0][_ALIKE_FROM:end]))
         partition = None if known is None else self._partition_of(known)
@@ -254,7 +264,9 @@ class ProduceRepeats:
                 break
             batches.append(records)
             headers.append(read_header(records))
-        if len(batches) < _LEAST_RUN:
+        if len(batches) < _LEAST_RUN or (
+            refused_batches and known.key_of(headers[0]) in refused_batches
+        ):
             return ()
         base_offset = partition.append_run(batches, headers, acks=known.acks, now_ms=self._clock())
         if base_offset is None:
@@ -270,7 +282,7 @@ class ProduceRepeats:
             taken.append(
                 [known.answer_to(frame, offset, NO_TIMESTAMP, log_start)]
                 if next_offset <= is_committed_at
-                else _later(known, partition, offset, next_offset - 1, NO_TIMESTAMP)
+                else _later(known, partition, header, offset, NO_TIMESTAMP, refused_batches)
             )
         counters.messages_in += next_offset - base_offset
         return taken
@@ -287,12 +299,20 @@ class ProduceRepeats:
 
 
 def _later(
-    known: _Known, partition: Partition, base_offset: int, last_offset: int, append_time: int
+    known: _Known,
+    partition: Partition,
+    header: BatchHeader,
+    base_offset: int,
+    append_time: int,
+    refused_batches: RefusedBatches,
 ) -> "asyncio.Future[list[Piece]]":
     """The answer for a batch that stands in the log and is not committed yet."""
     results = known.results(base_offset, append_time, partition.log.log_start_offset)
-    waiting = [(partition, last_offset + 1, results[0].partitions[0])]
-    return when_committed(waiting, known.timeout_ms, known.version, results)
+    next_offset = base_offset + header.last_offset_delta + 1
+    waiting = [
+        Uncommitted(partition, next_offset, results[0].partitions[0], known.topic_key, header)
+    ]
+    return when_committed(waiting, known.timeout_ms, known.version, results, refused_batches)
 
 
 def _end_of_alike(frame: Frame, records: Buffer) -> int:

@@ -17,6 +17,7 @@ from headrace.wire.error_code import ErrorCode
 
 BATCHES_KEPT: Final = 5
 NO_EPOCH: Final = -1
+_HALF_OF_SEQUENCES: Final = 2**30
 
 
 class KnownBatch(NamedTuple):
@@ -128,10 +129,22 @@ class ProducerState:
                     return known
         return self._check_sequence(batch, entry) or self._check_transaction(batch, entry)
 
+    def is_behind_gap(self, batch: BatchHeader) -> bool:
+        """Whether batches are missing between the producer's last one here and this one."""
+        entry = self._entries.get(batch.producer_id)
+        if entry is None or batch.producer_epoch < entry.epoch:
+            return False
+        distance = sequence_after(batch.base_sequence, -self._next_sequence(batch, entry))
+        return 0 < distance < _HALF_OF_SEQUENCES
+
     @staticmethod
-    def _check_sequence(batch: BatchHeader, entry: ProducerEntry) -> Refused | None:
-        same_epoch = batch.producer_epoch == entry.epoch
-        expected = sequence_after(entry.last_sequence, 1) if same_epoch else 0
+    def _next_sequence(batch: BatchHeader, entry: ProducerEntry) -> int:
+        is_same_epoch = batch.producer_epoch == entry.epoch
+        return sequence_after(entry.last_sequence, 1) if is_same_epoch else 0
+
+    @classmethod
+    def _check_sequence(cls, batch: BatchHeader, entry: ProducerEntry) -> Refused | None:
+        expected = cls._next_sequence(batch, entry)
         if batch.base_sequence == expected:
             return None
         return Refused(

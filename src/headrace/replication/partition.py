@@ -29,7 +29,7 @@ from headrace.wire.error_code import ErrorCode
 
 _logger = logging.getLogger(__name__)
 
-_NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
+NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
 
 
 class Partition:
@@ -179,7 +179,7 @@ class Partition:
         """Take one batch as leader. Committed or not is another question: `committed` knows."""
         leader = self._leader
         if leader is None or self._lease.is_over():
-            return _NOT_LEADER
+            return NOT_LEADER
         if acks == -1 and len(leader.isr) < leader.needed_isr:
             text = f"{len(leader.isr)} replicas are in sync, {leader.needed_isr} are needed"
             return Refused(ErrorCode.NOT_ENOUGH_REPLICAS, text)
@@ -227,6 +227,15 @@ class Partition:
             self.appended.notify()
         return base_offset
 
+    def is_behind_gap_of_leader_change(self, batch: BatchHeader) -> bool:
+        """Whether batches are missing before this one of which the producer may have sent the last to another leader."""
+        producer = self.log.producers.entry(batch.producer_id)
+        return (
+            producer is not None
+            and self.log.leader_epochs.epoch_at(producer.last_offset) < self.leader_epoch
+            and self.log.producers.is_behind_gap(batch)
+        )
+
     def append_as_follower(
         self,
         records: bytes | memoryview,
@@ -272,7 +281,7 @@ class Partition:
         The followers that wait for records are woken, because they delete when they hear of the new log start offset.
         """
         if self._leader is None or self._lease.is_over():
-            return _NOT_LEADER
+            return NOT_LEADER
         high_watermark = self._high_watermark
         offset = high_watermark if offset == -1 else offset
         if not 0 <= offset <= high_watermark:
@@ -295,7 +304,7 @@ class Partition:
     def fence(self, current_leader_epoch: int, *, by_follower: bool = False) -> Refused | None:
         """Whether a request that believes in `current_leader_epoch` may be served here."""
         if self._leader is None and not (by_follower and self.leader_id >= 0):
-            return _NOT_LEADER
+            return NOT_LEADER
         return refuse_epoch(current_leader_epoch, self.leader_epoch)
 
     def read(

@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+from headrace.broker.refused_batches import RefusedBatches
 from headrace.wire.codec import decode
 from headrace.wire.headers import decode_request_header
 from headrace.wire.messages.produce import ProduceRequest
@@ -37,7 +38,7 @@ def test_many_clients_with_requests_of_many_lengths_cost_little() -> None:
         end = learn(world, frame_of(f"client-{client}", 100))
         assert end
         for value_bytes in range(1, 400):
-            world.repeats.append(frame_of(f"client-{client}", value_bytes), end)
+            world.repeats.append(frame_of(f"client-{client}", value_bytes), end, RefusedBatches())
     used_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used_bytes < MOST_BYTES
@@ -54,9 +55,9 @@ def test_lengths_that_were_forgotten_are_found_out_again() -> None:
     end = learn(world, frame_of("client", 100))
     answers = {value_bytes: bytes(good(value_bytes)) for value_bytes in (100, 200)}
     for value_bytes in range(1, 9000):
-        world.repeats.append(frame_of("client", value_bytes), end)
+        world.repeats.append(frame_of("client", value_bytes), end, RefusedBatches())
     for frame in answers.values():
-        assert world.repeats.append(bytearray(frame), end) is not None
+        assert world.repeats.append(bytearray(frame), end, RefusedBatches()) is not None
 
 
 def good(value_bytes: int) -> bytearray:

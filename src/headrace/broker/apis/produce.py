@@ -19,6 +19,7 @@ from headrace.broker.clock import Clock
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.long_work import LongWork
 from headrace.broker.partition_lookup import missing
+from headrace.broker.refused_batches import RefusedBatches, TopicKey
 from headrace.broker.request import RequestContext
 from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.errors import MalformedMessage
@@ -35,7 +36,7 @@ from headrace.records.batch_view import (
     read_header,
 )
 from headrace.records.compression import Codec
-from headrace.replication.partition import Partition
+from headrace.replication.partition import NOT_LEADER, Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.codec import Piece
 from headrace.wire.error_code import ErrorCode
@@ -43,6 +44,7 @@ from headrace.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     ProduceRequest,
+    TopicProduceData,
 )
 from headrace.wire.produce_response_codec import (
     FIRST_WITH_IDS,
@@ -88,7 +90,7 @@ def handle(
         name = topic.name
         if context.version >= FIRST_WITH_IDS:
             name = partitions.topic_name(topic.topic_id) or _known_name(cluster, topic.topic_id)
-        call.turn_to(name)
+        call.turn_to(name, topic_key(topic, context.version))
         results = [call.append(ask.index, ask.records) for ask in topic.partition_data]
         topics.append(ProduceTopicResult(topic.name, topic.topic_id, results))
     if call.unopened:
@@ -131,14 +133,27 @@ def _answer(
             raise MalformedMessage("acks=0 and an error: closing is the only way to tell")
         return None
     if call.waiting:
-        return when_committed(call.waiting, request.timeout_ms, version, topics)
+        return when_committed(
+            call.waiting, request.timeout_ms, version, topics, call.refused_batches
+        )
     return [encode_produce_response(version, topics)]
+
+
+class Uncommitted(NamedTuple):
+    """A batch that stands in the log up to `next_offset`, and its place in the answer."""
+
+    partition: Partition
+    next_offset: int
+    result: ProducePartitionResult
+    topic_key: TopicKey
+    header: BatchHeader
 
 
 class _Unopened(NamedTuple):
     """A batch that the log wants opened first, and its place in the answer."""
 
     topic: str
+    topic_key: TopicKey
     partition: Partition
     records: memoryview
     header: BatchHeader
@@ -161,10 +176,12 @@ class _Produce:
         "_now_ms",
         "_partitions",
         "_topic",
+        "_topic_key",
         "_traffic",
         "_transactional_id",
         "_version",
         "has_failed",
+        "refused_batches",
         "unopened",
         "waiting",
     )
@@ -187,12 +204,13 @@ class _Produce:
         self._traffic = traffic
         self._now_ms = now_ms
         self.has_failed = False
+        self.refused_batches = context.connection.refused_batches
         self.unopened: list[_Unopened] = []
-        self.waiting: list[tuple[Partition, int, ProducePartitionResult]] = []
+        self.waiting: list[Uncommitted] = []
 
-    def turn_to(self, topic: str) -> None:
+    def turn_to(self, topic: str, key: TopicKey) -> None:
         """The appends that follow are for this topic."""
-        self._topic = topic
+        self._topic, self._topic_key = topic, key
         self._hosted = self._partitions.of_topic(topic) or {}
         self._counters = self._traffic.of(topic if self._hosted else UNKNOWN_TOPIC)
 
@@ -203,9 +221,16 @@ class _Produce:
         header = self._header_of(records)
         if isinstance(header, Refused):
             return self._fail(index, header)
+        if header is not None and self.refused_batches:
+            refused = self.refused_batches.refusal_of(self._topic_key, index, header)
+            if refused is not None:
+                return self._fail(index, refused)
         partition = self._hosted.get(index)
         if partition is None:
-            return self._fail(index, self._missing(index))
+            refused = self._missing(index)
+            if header is not None:
+                self.refused_batches.add(self._topic_key, index, header, refused)
+            return self._fail(index, refused)
         if self._topic in INTERNAL_TOPICS and not self._may_write_internal:
             text = f"{self._topic} is an internal topic"
             return self._fail(index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text))
@@ -213,26 +238,34 @@ class _Produce:
         appended = partition.append(records, acks=self._acks, now_ms=self._now_ms, header=header)
         if appended is OPEN_FIRST and header is not None:
             result = ProducePartitionResult(index, 0)
-            self.unopened.append(_Unopened(self._topic, partition, records, header, result))
+            self.unopened.append(
+                _Unopened(self._topic, self._topic_key, partition, records, header, result)
+            )
             return result
-        return self._appended(index, partition, records, appended)
+        return self._appended(index, partition, header, appended)
 
     def append_opened(
         self, unopened: _Unopened, opened: Opened, now_ms: int
     ) -> ProducePartitionResult:
         """Give a partition a batch that has been opened."""
-        topic, partition, records, header, result = unopened
-        self.turn_to(topic)
+        topic, key, partition, records, header, result = unopened
+        self.turn_to(topic, key)
         appended = partition.append(
             records, acks=self._acks, now_ms=now_ms, header=header, opened=opened
         )
-        return self._appended(result.index, partition, records, appended)
+        return self._appended(result.index, partition, header, appended)
 
     def _appended(
-        self, index: int, partition: Partition, records: memoryview, appended: Appended | Refused
+        self,
+        index: int,
+        partition: Partition,
+        header: BatchHeader | None,
+        appended: Appended | Refused,
     ) -> ProducePartitionResult:
         counters = self._counters
         if isinstance(appended, Refused):
+            if header is not None:
+                appended = self._refused(index, partition, header, appended)
             failure = self._fail(index, appended)
             if appended.error_code not in _WITHOUT_LOG_START:
                 failure.log_start_offset = partition.log.log_start_offset
@@ -241,12 +274,27 @@ class _Produce:
         result = ProducePartitionResult(
             index, 0, base_offset, log_append_time_ms, partition.log.log_start_offset
         )
+        assert header is not None, "the log refuses what has no header"
         if not is_duplicate:
-            counters.bytes_in += len(records)
+            counters.bytes_in += header.size
             counters.messages_in += last_offset - base_offset + 1
         if self._acks == -1 and partition.high_watermark <= last_offset:
-            self.waiting.append((partition, last_offset + 1, result))
+            self.waiting.append(
+                Uncommitted(partition, last_offset + 1, result, self._topic_key, header)
+            )
         return result
+
+    def _refused(
+        self, index: int, partition: Partition, header: BatchHeader, refused: Refused
+    ) -> Refused:
+        """Remember a batch that its partition has refused. Returns what to answer."""
+        if (
+            refused.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and partition.is_behind_gap_of_leader_change(header)
+        ):
+            refused = self.refused_batches.pass_over_gap(self._topic_key, index, header, refused)
+        self.refused_batches.add(self._topic_key, index, header, refused)
+        return refused
 
     def _header_of(self, records: Records) -> BatchHeader | Refused | None:
         """The batch's header; None if there is not even that, which the log refuses."""
@@ -286,6 +334,11 @@ class _Produce:
         return _refusal(index, refused, self._cluster, self._topic)
 
 
+def topic_key(topic: TopicProduceData, version: int) -> TopicKey:
+    """What a request of this version names a topic by."""
+    return topic.topic_id if version >= FIRST_WITH_IDS else topic.name
+
+
 def _known_name(cluster: ClusterView, topic_id: UUID) -> str:
     topic = cluster.state.topics_by_id.get(topic_id)
     return "" if topic is None else topic.name
@@ -312,22 +365,25 @@ def _refusal(
 
 
 def when_committed(
-    waiting: list[tuple[Partition, int, ProducePartitionResult]],
+    waiting: list[Uncommitted],
     timeout_ms: int,
     version: int,
     topics: list[ProduceTopicResult],
+    refused_batches: RefusedBatches,
 ) -> "asyncio.Future[list[Piece]]":
     """The answer once every batch is on all in-sync replicas, or the time is up."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[Piece]] = loop.create_future()
-    open_results = {id(result): result for _, _, result in waiting}
+    open_results = {id(batch.result): batch.result for batch in waiting}
 
-    def settle(partition: Partition, result: ProducePartitionResult, is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
+    def settle(batch: Uncommitted, is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
+        partition, _, result, key, header = batch
         if open_results.pop(id(result), None) is None:
             return
         leader = partition.leader
         if not is_committed or leader is None:
             result.error_code, result.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+            refused_batches.add(key, result.index, header, NOT_LEADER)
         elif leader.is_under_min_isr:
             result.error_code, result.base_offset = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1
         if not open_results:
@@ -342,6 +398,6 @@ def when_committed(
             answer.set_result([encode_produce_response(version, topics)])
 
     timer = loop.call_later(timeout_ms / 1000, finish)
-    for partition, offset, result in waiting:
-        partition.committed.add(offset, partial(settle, partition, result))
+    for batch in waiting:
+        batch.partition.committed.add(batch.next_offset, partial(settle, batch))
     return answer
