@@ -25,6 +25,7 @@ from headrace.registry.records import (
     DeleteSubjectKey,
     DeleteSubjectValue,
     Entry,
+    Key,
     ModeKey,
     ModeValue,
     Reference,
@@ -223,8 +224,8 @@ class Registry:
         self, subject: str, schema: Schema, versions: Mapping[int, Version]
     ) -> tuple[int, Version] | None:
         """The newest of these versions that has this schema; metadata and rules count only where they are given."""
-        for number in reversed(versions):
-            known = self.subjects.schema_of(subject, versions[number])
+        for number, version in reversed(list(versions.items())):
+            known = self.subjects.schema_of(subject, version)
             if (
                 known.schema_type == schema.schema_type
                 and known.text == schema.text
@@ -232,7 +233,7 @@ class Registry:
                 and schema.metadata in (None, known.metadata)
                 and schema.rule_set in (None, known.rule_set)
             ):
-                return number, versions[number]
+                return number, version
         return None
 
     def effective_config(self, subject: str | None) -> ConfigValue:
@@ -321,6 +322,27 @@ class Registry:
             entries.append(Entry(key, ContextValue(context=subject.context)))
         entries.append(self._version_entry(str(subject), version, schema_id, schema))
         return Write((schema_id, version), tuple(entries))
+
+    def current(self, key: Key) -> Entry:
+        """What holds for a key now, as a record."""
+        subjects = self.subjects
+        match key:
+            case SchemaKey(subject=subject, version=number):
+                version = subjects.versions(subject, deleted=True).get(number)
+                if version is not None:
+                    schema = subjects.schema_of(subject, version)
+                    deleted = version.is_deleted
+                    return self._version_entry(
+                        subject, number, version.schema_id, schema, deleted=deleted
+                    )
+            case ConfigKey(subject=scope):
+                return Entry(key, subjects.config(scope))
+            case ModeKey(subject=scope):
+                mode = subjects.mode(scope)
+                return Entry(key, None if mode is None else ModeValue(mode))
+            case _:
+                pass
+        return Entry(key, None)
 
     def _version_entry(
         self, subject: str, version: int, schema_id: int, schema: Schema, *, deleted: bool = False

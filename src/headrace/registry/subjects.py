@@ -79,6 +79,11 @@ class Subjects:
         """Every subject that has a version, deleted or not."""
         return map(parse_subject, sorted(self._versions))
 
+    @property
+    def version_count(self) -> int:
+        """How many versions there are in all."""
+        return sum(map(len, self._versions.values()))
+
     def versions(self, subject: str, *, deleted: bool = False) -> dict[int, Version]:
         """The versions of a subject in their order; with `deleted`, also the soft-deleted ones."""
         known = self._versions.get(subject, {})
