@@ -6,17 +6,18 @@ import argparse
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from headrace.cli.command_line import Failure, ToolParser, run_tool
-from headrace.errors import HeadraceError
+from headrace.cli.command_line import Failure, ToolParser, read_text, run_tool
+from headrace.errors import HeadraceError, SettingError
 
 if TYPE_CHECKING:
-    from headrace.registry.instance import InstanceSettings
+    from headrace.registry.settings import RegistrySettings
 
-DEFAULT_PORT: Final = 8081
+_CONNECT_S = 10.0
+_log = logging.getLogger("headrace")
 
 
 def run(arguments: list[str]) -> int:
@@ -41,100 +42,115 @@ def make_parser() -> ToolParser:
         metavar="name=value",
         help="a setting that counts more than the file's; may be given several times",
     )
+    parser.flag("json-logs", "log one JSON object per line")
     return parser
 
 
 def _work(options: argparse.Namespace) -> int:
     from headrace.broker.logs import configure
-    from headrace.cli.connecting import read_properties
-    from headrace.properties import parse_overrides
+    from headrace.properties import parse_overrides, parse_properties
+    from headrace.registry.settings import settings_from
 
-    properties = {} if options.file is None else dict(read_properties(options.file))
-    properties |= parse_overrides(options.override)
-    configure("text", "INFO", broker_id=-1)
+    try:
+        properties = {} if options.file is None else parse_properties(read_text(options.file))
+        properties |= parse_overrides(options.override)
+        settings = settings_from(properties, this_host=socket.gethostname())
+    except SettingError as wrong:
+        raise Failure(str(wrong), hint="docs/schema-registry.md lists the settings") from wrong
+    configure("json" if options.json_logs else "text", "INFO")
+    if settings.unknown:
+        _log.warning("settings that mean nothing here: %s", ", ".join(settings.unknown))
+    _require_extra()
+    from headrace.services.http_service import new_loop
+
+    try:
+        with asyncio.Runner(loop_factory=new_loop()) as runner:
+            runner.run(_serve(settings))
+    except HeadraceError as error:
+        raise _explained(error, settings) from error
+    except OSError as error:
+        raise Failure(
+            f"cannot listen on {settings.host}:{settings.port}",
+            why=error.strerror or str(error),
+            hint="stop the other program, or choose another port with --override listeners=http://host:port",
+        ) from error
+    return 0
+
+
+def _require_extra() -> None:
     try:
         import starlette  # noqa: F401 - only whether it is there
+        import uvicorn  # noqa: F401
     except ImportError:
         raise Failure(
             "the schema registry needs the extra 'services'",
             hint="pip install 'headrace[services]'",
         ) from None
-    host, port = _listener(properties)
-    try:
-        asyncio.run(_serve(properties, host, port))
-    except HeadraceError as error:
-        raise Failure("the schema registry cannot start", why=str(error)) from error
-    except OSError as error:
-        raise Failure(
-            f"cannot listen on {host}:{port}", why=error.strerror or str(error)
-        ) from error
-    return 0
 
 
-def _listener(properties: Mapping[str, str]) -> tuple[str, int]:
-    text = properties.get("listeners", f"http://127.0.0.1:{DEFAULT_PORT}")
-    scheme, separator, rest = text.strip().partition("://")
-    host, colon, port = rest.rpartition(":")
-    if not separator or scheme != "http" or not colon or not port.isdecimal():
-        raise Failure(
-            f"listeners={text} is not of the form http://host:port",
-            hint="one listener, without TLS",
+def _explained(error: HeadraceError, settings: RegistrySettings) -> Failure:
+    from headrace.client.exchange import Disconnected
+    from headrace.registry.topic_preparation import UnfitTopic
+
+    if isinstance(error, UnfitTopic):
+        return Failure(
+            f"cannot keep schemas in {settings.topic}",
+            why=str(error),
+            hint="mend the topic, or name another one with --override kafkastore.topic=…",
         )
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - what an empty host means
+    if isinstance(error, Disconnected):
+        return Failure(
+            f"cannot reach a broker at {settings.bootstrap_servers}",
+            why=str(error),
+            hint="start one ('headrace dev'), or correct kafkastore.bootstrap.servers",
+        )
+    return Failure("the schema registry cannot start", why=str(error))
 
 
-def _settings(properties: Mapping[str, str], host: str, port: int) -> InstanceSettings:
-    from headrace.registry.instance import Identity, InstanceSettings
-
-    brokers = properties.get("kafkastore.bootstrap.servers", "localhost:9092")
-    name = properties.get("host.name") or (
-        socket.gethostname() if host in ("0.0.0.0", "::") else host
-    )  # noqa: S104
-    return InstanceSettings(
-        bootstrap_servers=brokers,
-        identity=Identity(
-            host=name,
-            port=port,
-            master_eligibility=properties.get("leader.eligibility", "true").lower() == "true",
-        ),
-        topic=properties.get("kafkastore.topic", "_schemas"),
-        replication_factor=int(properties.get("kafkastore.topic.replication.factor", "3")),
-        group_id=properties.get("schema.registry.group.id", "schema-registry"),
-        write_timeout_ms=int(properties.get("kafkastore.timeout.ms", "30000")),
-    )
-
-
-async def _serve(properties: Mapping[str, str], host: str, port: int) -> None:
+async def _serve(settings: RegistrySettings) -> None:
     from headrace.client.admin.admin import Admin
-    from headrace.registry.compatibility import Level
     from headrace.registry.decisions import Registry
     from headrace.registry.http import RegistryHttp
-    from headrace.registry.instance import Instance
+    from headrace.registry.instance import Identity, Instance, InstanceSettings
     from headrace.registry.subjects import Subjects
-    from headrace.services.http_service import serve
-
-    level = properties.get("schema.compatibility.level", "backward").upper()
-    if level not in Level.__members__:
-        raise Failure(f"schema.compatibility.level={level} is none", hint="for instance: backward")
-    settings = _settings(properties, host, port)
+    from headrace.services.http_service import listen, serve
 
     def cluster_id() -> str:
-        with Admin(settings.bootstrap_servers) as admin:
+        with Admin(settings.bootstrap_servers, timeout_s=_CONNECT_S) as admin:
             return admin.cluster().cluster_id or ""
 
-    registry = Registry(Subjects(), default_level=Level[level])
-    instance = Instance(settings, registry)
-    pages = RegistryHttp(instance, cluster_id=await asyncio.to_thread(cluster_id))
+    with listen(settings.host, settings.port) as listener:
+        cluster = await asyncio.to_thread(cluster_id)
+        registry = Registry(
+            Subjects(), default_level=settings.level, mode_mutability=settings.mode_mutability
+        )
+        instance = Instance(
+            InstanceSettings(
+                bootstrap_servers=settings.bootstrap_servers,
+                identity=Identity(
+                    host=settings.advertised_host,
+                    port=settings.port,
+                    master_eligibility=settings.is_eligible,
+                ),
+                topic=settings.topic,
+                replication_factor=settings.replication_factor,
+                group_id=settings.group_id,
+                session_timeout_ms=settings.session_timeout_ms,
+                write_timeout_ms=settings.timeout_ms,
+            ),
+            registry,
+        )
 
-    @asynccontextmanager
-    async def lifespan() -> AsyncIterator[None]:
-        try:
-            await instance.open()
-            yield
-        finally:
-            await instance.close()
+        @asynccontextmanager
+        async def lifespan() -> AsyncIterator[None]:
+            try:
+                await instance.open()
+                yield
+            finally:
+                await instance.close()
 
-    def on_ready(bound: int) -> None:
-        logging.getLogger("headrace").info("schema registry is ready on http://%s:%d", host, bound)
+        def on_ready() -> None:
+            _log.info("schema registry is ready on http://%s:%d", settings.host, settings.port)
 
-    await serve(pages.application(), host, port, lifespan=lifespan, on_ready=on_ready)
+        app = RegistryHttp(instance, cluster_id=cluster).application()
+        await serve(app, listener, lifespan=lifespan, on_ready=on_ready)

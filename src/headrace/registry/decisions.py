@@ -323,26 +323,38 @@ class Registry:
         entries.append(self._version_entry(str(subject), version, schema_id, schema))
         return Write((schema_id, version), tuple(entries))
 
-    def current(self, key: Key) -> Entry:
-        """What holds for a key now, as a record."""
+    def current(self, key: Key) -> tuple[Entry, ...]:
+        """What holds for a key now, as records that can follow any other record of that key."""
         subjects = self.subjects
         match key:
             case SchemaKey(subject=subject, version=number):
                 version = subjects.versions(subject, deleted=True).get(number)
                 if version is not None:
-                    schema = subjects.schema_of(subject, version)
-                    deleted = version.is_deleted
-                    return self._version_entry(
-                        subject, number, version.schema_id, schema, deleted=deleted
-                    )
+                    return (self._stored_entry(subject, number, version),)
             case ConfigKey(subject=scope):
-                return Entry(key, subjects.config(scope))
+                return (Entry(key, subjects.config(scope)),)
             case ModeKey(subject=scope):
                 mode = subjects.mode(scope)
-                return Entry(key, None if mode is None else ModeValue(mode))
+                return (Entry(key, None if mode is None else ModeValue(mode)),)
+            case ContextKey(context=context) if context in subjects.contexts():
+                return (Entry(key, ContextValue(context=context)),)
+            case DeleteSubjectKey(subject=subject):
+                # An earlier record of this key may be all that says that these versions are deleted.
+                deleted = (
+                    self._stored_entry(subject, number, version)
+                    for number, version in subjects.versions(subject, deleted=True).items()
+                    if version.is_deleted
+                )
+                return (*deleted, Entry(key, None))
             case _:
                 pass
-        return Entry(key, None)
+        return (Entry(key, None),)
+
+    def _stored_entry(self, subject: str, number: int, version: Version) -> Entry:
+        schema = self.subjects.schema_of(subject, version)
+        return self._version_entry(
+            subject, number, version.schema_id, schema, deleted=version.is_deleted
+        )
 
     def _version_entry(
         self, subject: str, version: int, schema_id: int, schema: Schema, *, deleted: bool = False

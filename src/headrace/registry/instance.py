@@ -17,7 +17,7 @@ import msgspec
 
 from headrace.client.group_member import GroupMember, GroupProgram, Membership
 from headrace.registry import errors
-from headrace.registry.claims import Claim, Claims, claim_in, header_of
+from headrace.registry.claims import Claims, claim_header, new_claim_header
 from headrace.registry.decisions import Registry, Wanted, Write
 from headrace.registry.judge import Judgement, Question
 from headrace.registry.judge_process import JudgeProcess
@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 _PROTOCOL_TYPE: Final = "sr"
 _PROTOCOL: Final = "v0"
 _ATTEMPTS: Final = 10
+_CLAIM_AGAIN_S: Final = 0.5
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +78,13 @@ class Instance:
         self.registry = registry
         self._subjects: Subjects = registry.subjects
         self._claims = Claims()
-        self._claim: Claim | None = None  # ours, while we are primary and ready to write
-        self._highest_refused = -1  # the offset behind the last record that did not count
+        self._claim: int | None = (
+            None  # ours, while this instance is the primary and ready to write
+        )
+        self._refused_offsets: set[int] = set()  # records that did not count, since the last write
         self._primary: Identity | None = None
-        self._primary_changed = asyncio.Event()
+        self._elected: Identity | None = None  # the last one that the group named
+        self._claim_needed = asyncio.Event()
         self._topic = SchemasTopic(
             settings.bootstrap_servers,
             settings.topic,
@@ -91,7 +95,6 @@ class Instance:
         self._judge = JudgeProcess()
         self._writing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
-        self._member_id = ""
         self._owner = f"{settings.identity.host}:{settings.identity.port}/{uuid.uuid4()}"
         self.unreadable = 0  # records that are none of a registry's
 
@@ -105,7 +108,7 @@ class Instance:
                 protocol_type=_PROTOCOL_TYPE,
                 protocol_name=_PROTOCOL,
                 metadata=msgspec.json.encode(self._settings.identity),
-                assign=_elect,
+                assign=lambda members: elect(members, self._elected),
                 on_assigned=self._assigned,
                 on_lost=self._lost,
             ),
@@ -199,57 +202,71 @@ class Instance:
 
     async def _claim_when_primary(self) -> None:
         while True:
-            await self._primary_changed.wait()
-            self._primary_changed.clear()
-            while self.is_primary and self._claim is None:
+            await self._claim_needed.wait()
+            self._claim_needed.clear()
+            while self.is_primary and (self._claim is None or self._claims.keys_to_repeat):
                 try:
                     async with self._writing:
                         await self._make_claim()
                 except errors.RegistryError as trouble:
-                    _log.warning("cannot claim to be the primary: %s", trouble)
-                    await asyncio.sleep(0.5)
+                    _log.warning("cannot become the primary: %s; trying again", trouble)
+                    await asyncio.sleep(_CLAIM_AGAIN_S)
 
     async def _make_claim(self) -> None:
-        """Everything that was written under earlier claims is known once ours was read back."""
-        claim = Claim(self._claims.newest.number + 1, self._owner)
-        await self._write((Entry(NoopKey(), None),), claim)
-        if self._claims.newest == claim and self.is_primary:
+        """Write a claim. Everything that was written under earlier claims is known once it was read back."""
+        if self._claim is None:
+            noop = NewRecord(encode_key(NoopKey()), None, [new_claim_header(self._owner)])
+            (claim,) = await self._produce([noop])
+            if self._claims.newest != claim:
+                return  # another instance claimed behind it
+        else:
+            claim = self._claim
+        repeated = tuple(
+            entry
+            for key in self._claims.keys_to_repeat
+            for entry in self.registry.current(decode(key, None).key)
+        )
+        if repeated:
+            await self._write(repeated, claim)
+        if self.is_primary and self._claim is None:
             self._claim = claim
-            _log.info("this instance is the primary, claim %d", claim.number)
+            _log.info("this instance is the primary, by the claim at offset %d", claim)
 
-    async def _write(self, entries: tuple[Entry, ...], claim: Claim) -> None:
-        headers = [header_of(claim)]
-        records = [
-            NewRecord(encode_key(each.key), encode_value(each.value), headers) for each in entries
-        ]
-        try:
-            end = await self._topic.write(records)
-        except TopicFailed as failure:
-            # Nobody knows whether it was written: a new claim finds out before anything else is decided.
-            self._give_up_claim()
-            raise errors.store_failed(str(failure)) from failure
-        if self._highest_refused >= end - len(records) + 1:
+    async def _write(self, entries: tuple[Entry, ...], claim: int) -> None:
+        headers = [claim_header(claim)]
+        offsets = await self._produce(
+            [NewRecord(encode_key(each.key), encode_value(each.value), headers) for each in entries]
+        )
+        if not self._refused_offsets.isdisjoint(offsets):
             self._give_up_claim()
             raise errors.store_failed("another instance has become the primary; try again")
 
+    async def _produce(self, records: list[NewRecord]) -> list[int]:
+        self._refused_offsets.clear()
+        try:
+            return await self._topic.write(records)
+        except TopicFailed as failure:
+            # It is unknown whether the records were written: a new claim shuts them out if they come late.
+            self._give_up_claim()
+            raise errors.store_failed(str(failure)) from failure
+
     def _give_up_claim(self) -> None:
         self._claim = None
-        self._primary_changed.set()
+        self._claim_needed.set()
 
     # ---- what the group says
 
     def _assigned(self, membership: Membership) -> None:
         assignment = msgspec.json.decode(membership.assignment or b"{}", type=_Assignment)
-        self._member_id = membership.member_id
-        self._primary = assignment.master_identity
+        self._primary = self._elected = assignment.master_identity
         if not self.is_primary:
             self._claim = None
         _log.info("the primary is %s", None if self._primary is None else self._primary.url)
-        self._primary_changed.set()
+        self._claim_needed.set()
 
     def _lost(self) -> None:
         self._primary = self._claim = None
-        self._primary_changed.set()
+        self._claim_needed.set()
 
     # ---- what the topic says
 
@@ -261,35 +278,22 @@ class Instance:
                 self.unreadable += 1
                 _log.warning("offset %d is no record of a registry: %s", record.offset, wrong)
                 continue
-            claim = claim_in(record.headers)
-            is_new_claim = isinstance(entry.key, NoopKey)
-            if not self._claims.accepts(claim, is_new_claim=is_new_claim):
-                self._refuse(record, entry)
-                continue
-            if self._claim is not None and self._claims.newest != self._claim:
-                self._claim = None  # another instance has claimed
-            self._subjects.apply(entry)
-
-    def _refuse(self, record: ReadRecord, entry: Entry) -> None:
-        """A write of a former primary. Compaction would keep it, as the newest of its key: the primary repeats what counts."""
-        self._highest_refused = record.offset + 1
-        _log.warning("offset %d was written by a former primary: it does not count", record.offset)
-        if self._claim is not None and not isinstance(entry.key, NoopKey):
-            task = asyncio.get_running_loop().create_task(self._repeat(entry))
-            self._tasks.append(task)
-            task.add_done_callback(self._tasks.remove)
-
-    async def _repeat(self, refused: Entry) -> None:
-        async with self._writing:
-            if self._claim is not None:
-                try:
-                    await self._write((self.registry.current(refused.key),), self._claim)
-                except errors.RegistryError as trouble:
-                    _log.error("the record that counts could not be repeated: %s", trouble)
+            if self._claims.accept(record.offset, record.key or b"", record.headers):
+                self._subjects.apply(entry)
+            else:
+                self._refused_offsets.add(record.offset)
+                self._claim_needed.set()
+                _log.warning(
+                    "offset %d of %s was written by a former primary: it does not count",
+                    record.offset,
+                    self._settings.topic,
+                )
+        if self._claim is not None and self._claims.newest != self._claim:
+            self._give_up_claim()
 
 
-def _elect(members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The eligible instance with the smallest address is the primary; every member learns of it."""
+def elect(members: Mapping[str, bytes], elected: Identity | None) -> Mapping[str, bytes]:
+    """What every member is told: the primary stays; without one, the eligible instance with the smallest address is it."""
     eligible = []
     for member_id, metadata in members.items():
         try:
@@ -297,10 +301,9 @@ def _elect(members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         except msgspec.MsgspecError:
             continue
         if identity.master_eligibility:
-            eligible.append((identity.url, member_id, identity))
+            eligible.append((identity != elected, identity.url, member_id, identity))
     assignment = _Assignment()
     if eligible:
-        _, master, elected = min(eligible)
-        assignment = _Assignment(master=master, master_identity=elected)
-    part = msgspec.json.encode(assignment)
-    return dict.fromkeys(members, part)
+        *_, master, identity = min(eligible, key=lambda each: each[:3])
+        assignment = _Assignment(master=master, master_identity=identity)
+    return dict.fromkeys(members, msgspec.json.encode(assignment))

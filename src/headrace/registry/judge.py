@@ -18,7 +18,9 @@ from headrace.registry.formats.protobuf import ProtobufFormat, ProtobufSchema
 from headrace.registry.formats.schema_format import InvalidSchema, ParsedSchema, SchemaFormat
 
 FORMATS: Final[Mapping[str, SchemaFormat]] = {
-    each.NAME: each for each in (AvroFormat(), JsonSchemaFormat(), ProtobufFormat())
+    AvroFormat.NAME: AvroFormat(),
+    JsonSchemaFormat.NAME: JsonSchemaFormat(),
+    ProtobufFormat.NAME: ProtobufFormat(),
 }
 
 

@@ -124,6 +124,12 @@ class DeleteSubjectValue(msgspec.Struct, frozen=True):
     version: int
 
 
+class ClearSubjectValue(msgspec.Struct, frozen=True):
+    """The subject's deleted versions are forgotten."""
+
+    subject: str
+
+
 class ContextValue(msgspec.Struct, frozen=True):
     """A context."""
 
@@ -131,13 +137,16 @@ class ContextValue(msgspec.Struct, frozen=True):
     context: str = "."
 
 
-Value = SchemaValue | ConfigValue | ModeValue | DeleteSubjectValue | ContextValue
+Value = (
+    SchemaValue | ConfigValue | ModeValue | DeleteSubjectValue | ClearSubjectValue | ContextValue
+)
 
 _VALUES: Final[dict[type[Any], Any]] = {
     SchemaKey: SchemaValue,
     ConfigKey: ConfigValue,
     ModeKey: ModeValue,
     DeleteSubjectKey: DeleteSubjectValue,
+    ClearSubjectKey: ClearSubjectValue,
     ContextKey: ContextValue,
 }
 

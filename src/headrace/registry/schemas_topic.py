@@ -114,13 +114,11 @@ class SchemasTopic:
                 f"{self._topic} could not be read up to offset {offset}: {self._failure or 'no answer'}"
             ) from None
 
-    async def write(self, records: Sequence[NewRecord]) -> int:
-        """Write records; returns the offset behind the last one, once everything before it was read. Raises TopicFailed."""
-        futures = [self._produce(record) for record in records]
-        offsets = await asyncio.gather(*futures)
-        end: int = max(offsets) + 1
-        await self.reached(end)
-        return end
+    async def write(self, records: Sequence[NewRecord]) -> list[int]:
+        """Write records; returns their offsets, once everything up to them was read. Raises TopicFailed."""
+        offsets = await asyncio.gather(*map(self._produce, records))
+        await self.reached(max(offsets) + 1)
+        return offsets
 
     def _produce(self, record: NewRecord) -> asyncio.Future[int]:
         future: asyncio.Future[int] = self._loop.create_future()
@@ -182,7 +180,7 @@ class SchemasTopic:
                 end = -1
                 for message in messages:
                     error = message.error()
-                    if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - public despite its name
+                    if error is not None and error.code() == KafkaError._PARTITION_EOF:
                         self._failure = None
                         end = message.offset() or 0
                         continue

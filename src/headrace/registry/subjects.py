@@ -149,31 +149,37 @@ class Subjects:
 
     def apply(self, entry: Entry) -> None:
         """Take in the next record of `_schemas`."""
+        match entry.key:
+            case SchemaKey(subject=subject, version=version):
+                if isinstance(entry.value, SchemaValue):
+                    self._put(subject, version, entry.value)
+                else:
+                    self._remove(subject, version)
+            case DeleteSubjectKey() | ClearSubjectKey():
+                self._delete_subject(entry)
+            case ConfigKey(subject=scope):
+                _set(self._configs, scope, entry.value)
+            case ModeKey(subject=scope):
+                mode = entry.value.mode if isinstance(entry.value, ModeValue) else None
+                _set(self._modes, scope, mode)
+            case ContextKey(context=context):
+                if entry.value is None:
+                    self._drop_context(context)
+                else:
+                    self._contexts.setdefault(context, _Context())
+            case _:
+                pass
+
+    def _delete_subject(self, entry: Entry) -> None:
         match entry.key, entry.value:
-            case SchemaKey(subject=subject, version=version), SchemaValue() as value:
-                self._put(subject, version, value)
-            case SchemaKey(subject=subject, version=version), None:
-                self._remove(subject, version)
             case DeleteSubjectKey(subject=subject), DeleteSubjectValue(version=highest):
-                for number, version_ in self._versions.get(subject, {}).items():
+                for number, version in self._versions.get(subject, {}).items():
                     if number <= highest:
-                        self._set_deleted(subject, number, version_)
-            case ClearSubjectKey(subject=subject), _:
-                for number in list(self.versions(subject, deleted=True)):
-                    if self._versions[subject][number].is_deleted:
+                        self._set_deleted(subject, version)
+            case ClearSubjectKey(subject=subject), value if value is not None:
+                for number, version in self.versions(subject, deleted=True).items():
+                    if version.is_deleted:
                         self._remove(subject, number)
-            case ConfigKey(subject=scope), ConfigValue() as config:
-                self._configs[scope] = config
-            case ConfigKey(subject=scope), None:
-                self._configs.pop(scope, None)
-            case ModeKey(subject=scope), ModeValue(mode=mode):
-                self._modes[scope] = mode
-            case ModeKey(subject=scope), None:
-                self._modes.pop(scope, None)
-            case ContextKey(context=context), None:
-                self._drop_context(context)
-            case ContextKey(context=context), _:
-                self._contexts.setdefault(context, _Context())
             case _:
                 pass
 
@@ -194,9 +200,9 @@ class Subjects:
             referred = (relative(reference.subject, context_name), reference.version)
             self._referrers.setdefault(referred, set()).add((context_name, value.id))
         if value.deleted:
-            self._set_deleted(subject, number, version)
+            self._set_deleted(subject, version)
 
-    def _set_deleted(self, subject: str, number: int, version: Version) -> None:
+    def _set_deleted(self, subject: str, version: Version) -> None:
         version.is_deleted = True
         self._drop_references(subject, version)
 
@@ -217,7 +223,7 @@ class Subjects:
         version = self._versions.get(subject, {}).get(number)
         if version is None:
             return
-        self._set_deleted(subject, number, version)
+        self._set_deleted(subject, version)
         del self._versions[subject][number]
         if not self._versions[subject]:
             del self._versions[subject]
@@ -233,3 +239,11 @@ class Subjects:
     def _drop_context(self, context: str) -> None:
         if context != DEFAULT_CONTEXT and not self._contexts.get(context, _Context()).schemas:
             self._contexts.pop(context, None)
+
+
+def _set(table: dict[str | None, Any], scope: str | None, value: object) -> None:
+    """Keep a value for a scope; None: forget it."""
+    if value is None:
+        table.pop(scope, None)
+    else:
+        table[scope] = value

@@ -11,14 +11,15 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Final
+
+import uvicorn
 
 from headrace.services.request_metrics import RequestMetrics
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _access_log = logging.getLogger("headrace.access")
@@ -67,42 +68,74 @@ class Watched:
                 )
 
 
-async def serve(
-    app: Starlette,
-    host: str,
-    port: int,
-    *,
-    lifespan: Lifespan,
-    on_ready: Callable[[int], None] = lambda _: None,
-) -> None:
-    """Serve until SIGINT or SIGTERM, or until cancelled. Raises OSError where the port is taken."""
-    import uvicorn
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound to an address and does not accept connections yet. Raises OSError where it is taken."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_S,
-                backlog=_BACKLOG,
-            )
-        )
-        server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]  # ours are below
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, setattr, server, "should_exit", True)
-        async with lifespan():
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            while not server.started and not serving.done():
-                await asyncio.sleep(0.01)
-            on_ready(listener.getsockname()[1])
-            await serving
-    finally:
+    except OSError:
         listener.close()
+        raise
+    return listener
+
+
+def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where there is one, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it accepts connections and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+async def serve(
+    app: ASGIApp, listener: socket.socket, *, lifespan: Lifespan, on_ready: Callable[[], None]
+) -> None:
+    """Serve until SIGINT or SIGTERM; requests under way are answered first."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        backlog=_BACKLOG,
+    )
+    server = _Server(config, on_ready)
+    loop = asyncio.get_running_loop()
+    opened = asyncio.ensure_future(_run(server, listener, lifespan))
+
+    def stop() -> None:
+        server.should_exit = True
+        if not server.started:
+            opened.cancel()  # the program's own parts are still starting
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        await opened
+    except asyncio.CancelledError:
+        if not server.should_exit:
+            raise
+
+
+async def _run(server: uvicorn.Server, listener: socket.socket, lifespan: Lifespan) -> None:
+    async with lifespan():
+        await server.serve(sockets=[listener])

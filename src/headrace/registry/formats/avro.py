@@ -345,19 +345,6 @@ def _is_value(type_: Type, value: Json, depth: int) -> bool:
     if depth > MAX_DEPTH:
         return False
     match type_.kind:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "int" | "long" as kind:
-            limit = _INT_LIMITS[kind]
-            return type(value) is int and -limit <= value < limit
-        case "float" | "double":
-            return type(value) is int or (type(value) is float and math.isfinite(value))
-        case "string" | "bytes" | "fixed":
-            return isinstance(value, str)
-        case "enum":
-            return isinstance(value, str) and value in type_.symbols
         case "array":
             return isinstance(value, list) and all(
                 _is_value(type_.element, each, depth + 1) for each in value
@@ -367,13 +354,33 @@ def _is_value(type_: Type, value: Json, depth: int) -> bool:
                 _is_value(type_.element, each, depth + 1) for each in value.values()
             )
         case "union":
-            return any(_is_value(branch, value, depth + 1) for branch in type_.branches)
-        case _:
+            # The default of a union belongs to its first branch.
+            return bool(type_.branches) and _is_value(type_.branches[0], value, depth + 1)
+        case "record" | "error":
             return isinstance(value, dict) and all(
                 _is_value(each.type, value.get(each.name, each.default), depth + 1)
                 for each in type_.fields
                 if each.name in value or not each.has_default
             )
+        case _:
+            return _is_simple_value(type_, value)
+
+
+def _is_simple_value(type_: Type, value: Json) -> bool:
+    match type_.kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long" as kind:
+            limit = _INT_LIMITS[kind]
+            return type(value) is int and -limit <= value < limit
+        case "float" | "double":
+            return type(value) is int or (type(value) is float and math.isfinite(value))
+        case "enum":
+            return isinstance(value, str) and value in type_.symbols
+        case _:  # string, bytes, fixed
+            return isinstance(value, str)
 
 
 # ---- printing
@@ -535,7 +542,7 @@ class _Comparison:
             )
             if theirs is not None:
                 differences += self.compare(each.type, theirs.type, f"{where}/type")
-            elif not each.has_default and each.type.enum_default is None:
+            elif not each.has_default:
                 differences.append(
                     Difference(
                         "READER_FIELD_MISSING_DEFAULT_VALUE",

@@ -271,12 +271,12 @@ class _Comparison:
             yield _note("NOT_TYPE_EXTENDED", path, "What is excluded")
             return
         swapped = _Comparison(self._updates, self._originals)
-        swapped._steps, swapped._is_swapped = self._steps, True  # noqa: SLF001 - the same class
+        swapped._steps, swapped._is_swapped = self._steps, True
         if not swapped.fits(
             update.at(update.schema["not"]), original.at(original.schema["not"]), f"{path}/not"
         ):
             yield _note("NOT_TYPE_EXTENDED", path, "What is excluded")
-        self._steps = swapped._steps  # noqa: SLF001
+        self._steps = swapped._steps
 
     # ---- one schema
 

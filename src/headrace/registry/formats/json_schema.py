@@ -53,8 +53,8 @@ class JsonSchema:
         return compare_documents(
             reader=self._document,
             reader_others=self._others,
-            writer=theirs._document,  # noqa: SLF001 - the same class
-            writer_others=theirs._others,  # noqa: SLF001
+            writer=theirs._document,
+            writer_others=theirs._others,
         )
 
 

@@ -73,24 +73,24 @@ def tidy(text: str) -> str:
     lines: list[str] = []
     line: list[str] = []
     depth = brackets = 0
-    for token in _tokens(text):
-        if token in "([":
+    for sign in _tokens(text):
+        if sign in "([":
             brackets += 1
-        elif token in ")]":
+        elif sign in ")]":
             brackets -= 1
-        if token == "}" and not brackets:
+        if sign == "}" and not brackets:
             if line:
                 lines.append(_INDENT * depth + _joined(line))
                 line = []
             depth = max(depth - 1, 0)
             lines.append(f"{_INDENT * depth}}}")
             continue
-        line.append(token)
-        if not brackets and token in ("{", ";"):
+        line.append(sign)
+        if not brackets and sign in ("{", ";"):
             if line != [";"]:  # an empty statement
                 lines.append(_INDENT * depth + _joined(line))
             line = []
-            depth += token == "{"
+            depth += sign == "{"
     if line:
         lines.append(_INDENT * depth + _joined(line))
     return "\n".join(lines) + "\n"
@@ -98,17 +98,14 @@ def tidy(text: str) -> str:
 
 def _joined(tokens: Sequence[str]) -> str:
     written = ""
-    for before, token in zip(("", *tokens), tokens, strict=False):
+    for before, sign in zip(("", *tokens), tokens, strict=False):
         is_tight = (
             not before
-            or token in _NO_SPACE_BEFORE
+            or sign in _NO_SPACE_BEFORE
             or before in _NO_SPACE_AFTER
-            or (token == "<" and before == "map")
-            or (token == "(" and before == "option")
+            or (sign == "<" and before == "map")
         )
-        if token == "(" and before == "option":
-            is_tight = False
-        written += token if is_tight else f" {token}"
+        written += sign if is_tight else f" {sign}"
     return written
 
 
@@ -121,8 +118,8 @@ def print_file(file: FileDescriptorProto, *, sort: bool = False) -> str:
     if file.package:
         lines.append(f"package {file.package};")
     lines.append("")
-    kinds = {index: "public " for index in file.public_dependency}
-    kinds |= {index: "weak " for index in file.weak_dependency}
+    kinds = dict.fromkeys(file.public_dependency, "public ")
+    kinds |= dict.fromkeys(file.weak_dependency, "weak ")
     imports = [f'import {kinds.get(i, "")}"{name}";' for i, name in enumerate(file.dependency)]
     lines += _sorted(imports, sort)
     lines += [f"option {option};" for option in _sorted(_options(file.options), sort)]
@@ -167,8 +164,10 @@ def _message(message: DescriptorProto, is_proto3: bool, sort: bool) -> list[str]
                 and not each.proto3_optional
             ]
             body.append(f"oneof {message.oneof_decl[index].name} {{")
-            for member in members:
-                body.append(f"{_INDENT}{_field(member, entries, is_proto3, in_oneof=True)}")
+            body += [
+                f"{_INDENT}{_field(member, entries, is_proto3, in_oneof=True)}"
+                for member in members
+            ]
             body.append("}")
         else:
             body.append(_field(field, entries, is_proto3))
@@ -274,11 +273,10 @@ def _options(options: Any) -> list[str]:
     """The options that Protobuf itself defines; options of the user's own are not in a descriptor that we can read."""
     written = []
     for field, value in options.ListFields():
-        if field.name == "map_entry" or field.name == "uninterpreted_option":
+        if field.name in ("map_entry", "uninterpreted_option"):
             continue
         values = value if getattr(field, "is_repeated", False) else [value]
-        for each in values:
-            written.append(f"{field.name} = {_option_value(field, each)}")
+        written += [f"{field.name} = {_option_value(field, each)}" for each in values]
     return written
 
 

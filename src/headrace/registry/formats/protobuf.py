@@ -86,7 +86,7 @@ class ProtobufSchema:
     def can_read(self, writer: ParsedSchema) -> list[Difference]:
         """Compare by field number."""
         theirs = cast(ProtobufSchema, writer)
-        return compare_files(self.file, self._files, theirs.file, theirs._files)  # noqa: SLF001 - the same class
+        return compare_files(self.file, self._files, theirs.file, theirs._files)
 
 
 def _as_text(schema: str) -> str:

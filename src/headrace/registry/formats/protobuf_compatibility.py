@@ -214,15 +214,13 @@ class _Comparison:
             for old_part, new_part in zip(before, after, strict=True):
                 self._compare_field(old_part, new_part, path)
             return
-        if (writer.label == _REPEATED) != (reader.label == _REPEATED) and _GROUPS.get(
-            writer.type
-        ) != "bytes":
-            if old.name == "scalar":
-                self.note(
-                    "FIELD_NUMERIC_LABEL_CHANGED",
-                    path,
-                    "The label of a numeric field differs between the {reader} and the {writer} schema",
-                )
+        is_relabelled = (writer.label == _REPEATED) != (reader.label == _REPEATED)
+        if is_relabelled and old.name == "scalar" and _GROUPS[writer.type] != "bytes":
+            self.note(
+                "FIELD_NUMERIC_LABEL_CHANGED",
+                path,
+                "The label of a numeric field differs between the {reader} and the {writer} schema",
+            )
         if (writer.label == _REQUIRED) != (reader.label == _REQUIRED):
             kind = "REQUIRED_FIELD_ADDED" if reader.label == _REQUIRED else "REQUIRED_FIELD_REMOVED"
             self.note(

@@ -55,8 +55,6 @@ class ParsedSchema(Protocol):
 class SchemaFormat(Protocol):
     """One schema language."""
 
-    NAME: str
-
     def parse(
         self, text: str, references: Mapping[str, str], *, is_new: bool = True
     ) -> ParsedSchema:
