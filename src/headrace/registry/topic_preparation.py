@@ -13,7 +13,8 @@ from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 
 _log = logging.getLogger(__name__)
-_CONFIGS: Final = {"cleanup.policy": "compact"}
+# A record that does not count is compacted away only after a primary had the time to write the one that does.
+_CONFIGS: Final = {"cleanup.policy": "compact", "min.compaction.lag.ms": "3600000"}
 
 
 class UnfitTopic(HeadraceError):
