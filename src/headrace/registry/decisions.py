@@ -459,15 +459,28 @@ class Registry:
             return Write(ConfigValue(compatibility_level=self._default_level.name))
         return Write(before, (Entry(ConfigKey(subject=scope), None),))
 
-    def set_mode(self, scope: str | None, mode: str, *, force: bool) -> Write[str]:
-        """Set the mode of a scope. Raises RegistryError."""
+    def set_mode(
+        self, scope: str | None, mode: str, *, force: bool, recursive: bool = False
+    ) -> Write[str]:
+        """Set the mode of a scope; `recursive` forgets the modes of what lies in it. Raises RegistryError."""
         if not self._mode_mutability:
             raise errors.operation_not_permitted("Mode changes are not allowed")
         if mode not in MODES:
             raise errors.invalid_mode()
         if mode == "IMPORT" and not force and self._has_living(scope):
             raise errors.operation_not_permitted("Cannot import since found existing subjects")
-        return Write(mode, (Entry(ModeKey(subject=scope), ModeValue(mode)),))
+        inner = self._without_inner_modes(scope) if recursive else ()
+        return Write(mode, (*inner, Entry(ModeKey(subject=scope), ModeValue(mode))))
+
+    def _without_inner_modes(self, scope: str | None) -> list[Entry]:
+        outer = None if scope is None else parse_subject(scope)
+        if outer is not None and outer.name:
+            return []
+        return [
+            Entry(ModeKey(subject=each), None)
+            for each in self.subjects.mode_scopes()
+            if each != scope and (outer is None or parse_subject(each).context == outer.context)
+        ]
 
     def _has_living(self, scope: str | None) -> bool:
         if scope is not None and parse_subject(scope).name:
@@ -479,12 +492,13 @@ class Registry:
             if context in (None, each.context)
         )
 
-    def delete_mode(self, scope: str) -> Write[str]:
+    def delete_mode(self, scope: str | None, *, recursive: bool = False) -> Write[str]:
         """Forget a scope's mode; the answer is what it was. Raises RegistryError."""
         mode = self.subjects.mode(scope)
-        if mode is None:
+        if mode is None and scope is not None:
             raise errors.subject_not_found(scope)
-        return Write(mode, (Entry(ModeKey(subject=scope), None),))
+        inner = self._without_inner_modes(scope) if recursive else ()
+        return Write(mode or DEFAULT_MODE, (*inner, Entry(ModeKey(subject=scope), None)))
 
     def delete_context(self, context: str) -> Write[None]:
         """Forget a context in which nothing is registered. Raises RegistryError."""

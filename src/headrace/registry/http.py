@@ -29,11 +29,13 @@ from headrace.registry.http_answers import (
 from headrace.registry.http_requests import (
     ConfigChange,
     ModeChange,
+    TagsChange,
     decoded_body,
     digest_in,
     flag,
     page,
     scope_of,
+    tagged,
 )
 from headrace.registry.instance import Instance
 from headrace.registry.names import DEFAULT_CONTEXT, WILDCARD, SubjectName, normal, parse_subject
@@ -80,6 +82,7 @@ class RegistryHttp:
             ("GET", f"{subject}/metadata", self._by_metadata),
             ("GET", f"{version}/schema", self._version_text),
             ("GET", f"{version}/referencedby", self._referenced_by),
+            ("POST", f"{version}/tags", self._tag),
             ("GET", version, self._version),
             ("DELETE", version, self._delete_version),
             ("GET", versions, self._list_versions),
@@ -96,6 +99,7 @@ class RegistryHttp:
             ("DELETE", "/config/{subject:path}", self._delete_config),
             ("GET", "/mode", self._mode),
             ("PUT", "/mode", self._set_mode),
+            ("DELETE", "/mode", self._delete_mode),
             ("GET", "/mode/{subject:path}", self._mode),
             ("PUT", "/mode/{subject:path}", self._set_mode),
             ("DELETE", "/mode/{subject:path}", self._delete_mode),
@@ -103,6 +107,7 @@ class RegistryHttp:
             ("DELETE", "/contexts/{context:path}", self._delete_context),
             ("GET", "/v1/metadata/id", self._cluster),
             ("GET", "/v1/metadata/version", self._version_of_program),
+            ("GET", "/v1/metadata/deployment", self._deployment),
             ("GET", "/healthz", self._health),
             ("GET", "/metrics", self._metrics_page),
         ]
@@ -125,6 +130,9 @@ class RegistryHttp:
         from headrace import __version__
 
         return answer({"version": __version__, "commitId": ""})
+
+    async def _deployment(self, _: Request) -> Response:
+        return answer({"attributes": []})
 
     async def _health(self, _: Request) -> Response:
         failure = self._instance.failure
@@ -348,8 +356,22 @@ class RegistryHttp:
             schema_id, number = await self._instance.register(subject, wanted, normalize=normalize)
             version = self._subjects.versions(str(subject), deleted=True)[number]
             schema = self._subjects.schema_of(str(subject), version)
-            body = {"id": schema_id, "version": number, "guid": guid_of(schema.digest)}
-            return body | schema_body(schema.text, schema)
+            # Not the text: clients keep an answered text instead of their own, which may be in another notation.
+            return {"id": schema_id, "version": number, "guid": guid_of(schema.digest)}
+
+        return await self._written(request, write)
+
+    async def _tag(self, request: Request) -> Response:
+        name, _, version = self._wanted_version(request)
+        change = await decoded_body(request, TagsChange)
+        if change.new_version not in (None, self._subjects.highest_version(name) + 1):
+            raise errors.invalid_version(str(change.new_version))
+        wanted = tagged(self._subjects.schema_of(name, version), change)
+
+        async def write() -> Json:
+            subject = parse_subject(name)
+            _, number = await self._instance.register(subject, wanted, normalize=False)
+            return self._described(name, number, self._subjects.versions(name)[number])
 
         return await self._written(request, write)
 
@@ -449,20 +471,22 @@ class RegistryHttp:
 
     async def _set_mode(self, request: Request) -> Response:
         scope, force = scope_of(request), flag(request, "force")
+        recursive = flag(request, "recursive")
         change = await decoded_body(request, ModeChange)
 
         def decide() -> Write[Json]:
-            decision = self._registry.set_mode(scope, change.mode.upper(), force=force)
+            decision = self._registry.set_mode(
+                scope, change.mode.upper(), force=force, recursive=recursive
+            )
             return Write({"mode": decision.answer}, decision.entries)
 
         return await self._decided(request, decide)
 
     async def _delete_mode(self, request: Request) -> Response:
-        scope = scope_of(request)
-        assert scope is not None
+        scope, recursive = scope_of(request), flag(request, "recursive")
 
         def decide() -> Write[Json]:
-            decision = self._registry.delete_mode(scope)
+            decision = self._registry.delete_mode(scope, recursive=recursive)
             return Write({"mode": decision.answer}, decision.entries)
 
         return await self._decided(request, decide)

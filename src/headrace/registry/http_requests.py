@@ -12,8 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from headrace.registry import errors
+from headrace.registry.decisions import Wanted
 from headrace.registry.formats.schema_format import MAX_SCHEMA_BYTES
 from headrace.registry.names import parse_subject
+from headrace.registry.subjects import Schema
 
 T = TypeVar("T")
 
@@ -53,16 +55,44 @@ class ModeChange(msgspec.Struct):
     mode: str
 
 
+class _Entity(msgspec.Struct, kw_only=True, rename="camel"):
+    entity_path: str
+    entity_type: str = ""
+
+
+class _Tags(msgspec.Struct, kw_only=True, rename="camel"):
+    schema_entity: _Entity
+    tags: list[str] = []
+
+
 class TagsChange(msgspec.Struct, kw_only=True, rename="camel"):
     """A POST of tags; `new_version` is the number that the version with them is to get."""
 
     new_version: int | None = None
-    tags_to_add: list[dict[str, Any]] | None = None
-    tags_to_remove: list[dict[str, Any]] | None = None
+    tags_to_add: list[_Tags] = []
+    tags_to_remove: list[_Tags] = []
     metadata: dict[str, Any] | None = None
     rule_set: dict[str, Any] | None = None
-    rules_to_merge: dict[str, Any] | None = None
-    rules_to_remove: list[str] | None = None
+
+
+def tagged(schema: Schema, change: TagsChange) -> Wanted:
+    """The schema with other tags, in its metadata: its text stays as its author wrote it."""
+    metadata = dict(change.metadata or schema.metadata or {})
+    tags = {path: list(found) for path, found in (metadata.get("tags") or {}).items()}
+    for added in change.tags_to_add:
+        here = tags.setdefault(added.schema_entity.entity_path, [])
+        here += [tag for tag in added.tags if tag not in here]
+    for removed in change.tags_to_remove:
+        path = removed.schema_entity.entity_path
+        tags[path] = [tag for tag in tags.get(path, []) if tag not in removed.tags]
+    metadata["tags"] = {path: found for path, found in tags.items() if found}
+    return Wanted(
+        schema=schema.text,
+        schema_type=schema.schema_type,
+        references=schema.references,
+        metadata=metadata,
+        rule_set=change.rule_set or schema.rule_set,
+    )
 
 
 def scope_of(request: Request) -> str | None:

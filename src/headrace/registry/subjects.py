@@ -145,6 +145,10 @@ class Subjects:
         """The mode of exactly this subject, context or, with None, of all."""
         return self._modes.get(subject)
 
+    def mode_scopes(self) -> list[str]:
+        """The subjects and contexts that have a mode of their own."""
+        return sorted(scope for scope in self._modes if scope is not None)
+
     # ---- changes
 
     def apply(self, entry: Entry) -> None:
