@@ -18,6 +18,7 @@ OLDEST_PYTHON: Final = (3, 11)
 TOOLS: Final = {
     "server-start": "run a broker",
     "zookeeper-start": "run a real ZooKeeper",
+    "schema-registry-start": "run a schema registry",
     "storage": "prepare log directories for a broker without ZooKeeper",
     "topics": "create, list, describe, alter and delete topics",
     "console-producer": "write lines from stdin to a topic",

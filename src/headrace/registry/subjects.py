@@ -1,0 +1,253 @@
+"""The registry's state: contexts, schema ids, subjects and their versions, configs and modes. Pure.
+
+Built by `apply` from the records of `_schemas` alone, in their order, so that every instance that has read as far knows
+the same. Schemas are kept as text; a schema that stands in many subjects is kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from headrace.registry.names import DEFAULT_CONTEXT, SubjectName, parse_subject, relative
+from headrace.registry.records import (
+    ClearSubjectKey,
+    ConfigKey,
+    ConfigValue,
+    ContextKey,
+    DeleteSubjectKey,
+    DeleteSubjectValue,
+    Entry,
+    ModeKey,
+    ModeValue,
+    Reference,
+    SchemaKey,
+    SchemaValue,
+    digest_of,
+)
+
+
+class Schema(msgspec.Struct, frozen=True, gc=False):
+    """A schema, whatever its subject."""
+
+    schema_type: str
+    text: str
+    references: tuple[Reference, ...] = ()
+    metadata: dict[str, Any] | None = None
+    rule_set: dict[str, Any] | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """The 16 bytes that identify it."""
+        return digest_of(self.text, self.references, self.metadata, self.rule_set)
+
+
+class Version(msgspec.Struct, gc=False):
+    """A version of a subject."""
+
+    schema_id: int
+    is_deleted: bool = False
+
+
+class _Context(msgspec.Struct):
+    schemas: dict[int, Schema] = {}
+    ids: dict[bytes, int] = {}  # by digest
+    uses: dict[int, set[tuple[str, int]]] = {}  # the (subject, version)s of an id
+    highest_id: int = 0
+
+
+class Subjects:
+    """Everything that has been registered."""
+
+    def __init__(self) -> None:
+        self._contexts: dict[str, _Context] = {DEFAULT_CONTEXT: _Context()}
+        self._versions: dict[str, dict[int, Version]] = {}
+        self._configs: dict[str | None, ConfigValue] = {}
+        self._modes: dict[str | None, str] = {}
+        # The ids, with their contexts, of schemas that refer to a version and are not deleted.
+        self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
+
+    # ---- questions
+
+    def contexts(self) -> list[str]:
+        """The contexts in which anything was registered, and the default one."""
+        return sorted(self._contexts)
+
+    def subjects(self) -> Iterator[SubjectName]:
+        """Every subject that has a version, deleted or not."""
+        return map(parse_subject, sorted(self._versions))
+
+    @property
+    def version_count(self) -> int:
+        """How many versions there are in all."""
+        return sum(map(len, self._versions.values()))
+
+    def versions(self, subject: str, *, deleted: bool = False) -> dict[int, Version]:
+        """The versions of a subject in their order; with `deleted`, also the soft-deleted ones."""
+        known = self._versions.get(subject, {})
+        return {
+            number: known[number]
+            for number in sorted(known)
+            if deleted or not known[number].is_deleted
+        }
+
+    def highest_version(self, subject: str) -> int:
+        """The highest number ever given that is still known; 0 if none."""
+        return max(self._versions.get(subject, ()), default=0)
+
+    def schema(self, context: str, schema_id: int) -> Schema | None:
+        """The schema with an id."""
+        known = self._contexts.get(context)
+        return None if known is None else known.schemas.get(schema_id)
+
+    def schema_of(self, subject: str, version: Version) -> Schema:
+        """The schema of a version."""
+        return self._contexts[parse_subject(subject).context].schemas[version.schema_id]
+
+    def id_of(self, context: str, schema: Schema) -> int | None:
+        """The id that this schema has in a context."""
+        known = self._contexts.get(context)
+        return None if known is None else known.ids.get(schema.digest)
+
+    def ids_by_digest(self, digest: bytes) -> list[tuple[str, int]]:
+        """The (context, id)s of a digest."""
+        return [
+            (name, known.ids[digest])
+            for name, known in sorted(self._contexts.items())
+            if digest in known.ids
+        ]
+
+    def next_id(self, context: str) -> int:
+        """The id that the next new schema gets."""
+        known = self._contexts.get(context)
+        return 1 if known is None else known.highest_id + 1
+
+    def highest_id(self, context: str) -> int:
+        """The highest id that was given in a context."""
+        return self.next_id(context) - 1
+
+    def uses(self, context: str, schema_id: int) -> list[tuple[str, int]]:
+        """The (subject, version)s that have a schema."""
+        known = self._contexts.get(context)
+        return [] if known is None else sorted(known.uses.get(schema_id, ()))
+
+    def referrers(self, subject: str, version: int) -> list[int]:
+        """The ids of the schemas that refer to a version."""
+        return sorted({each for _, each in self._referrers.get((subject, version), ())})
+
+    def config(self, subject: str | None) -> ConfigValue | None:
+        """What is configured for exactly this subject, context or, with None, for all."""
+        return self._configs.get(subject)
+
+    def mode(self, subject: str | None) -> str | None:
+        """The mode of exactly this subject, context or, with None, of all."""
+        return self._modes.get(subject)
+
+    def mode_scopes(self) -> list[str]:
+        """The subjects and contexts that have a mode of their own."""
+        return sorted(scope for scope in self._modes if scope is not None)
+
+    # ---- changes
+
+    def apply(self, entry: Entry) -> None:
+        """Take in the next record of `_schemas`."""
+        match entry.key:
+            case SchemaKey(subject=subject, version=version):
+                if isinstance(entry.value, SchemaValue):
+                    self._put(subject, version, entry.value)
+                else:
+                    self._remove(subject, version)
+            case DeleteSubjectKey() | ClearSubjectKey():
+                self._delete_subject(entry)
+            case ConfigKey(subject=scope):
+                _set(self._configs, scope, entry.value)
+            case ModeKey(subject=scope):
+                mode = entry.value.mode if isinstance(entry.value, ModeValue) else None
+                _set(self._modes, scope, mode)
+            case ContextKey(context=context):
+                if entry.value is None:
+                    self._drop_context(context)
+                else:
+                    self._contexts.setdefault(context, _Context())
+            case _:
+                pass
+
+    def _delete_subject(self, entry: Entry) -> None:
+        match entry.key, entry.value:
+            case DeleteSubjectKey(subject=subject), DeleteSubjectValue(version=highest):
+                for number, version in self._versions.get(subject, {}).items():
+                    if number <= highest:
+                        self._set_deleted(subject, version)
+            case ClearSubjectKey(subject=subject), value if value is not None:
+                for number, version in self.versions(subject, deleted=True).items():
+                    if version.is_deleted:
+                        self._remove(subject, number)
+            case _:
+                pass
+
+    def _put(self, subject: str, number: int, value: SchemaValue) -> None:
+        self._remove(subject, number)
+        context_name = parse_subject(subject).context
+        context = self._contexts.setdefault(context_name, _Context())
+        if value.id not in context.schemas:
+            schema = Schema(
+                value.schema_type, value.schema, value.references, value.metadata, value.rule_set
+            )
+            context.schemas[value.id] = schema
+            context.ids.setdefault(schema.digest, value.id)
+        context.highest_id = max(context.highest_id, value.id)
+        context.uses.setdefault(value.id, set()).add((subject, number))
+        version = self._versions.setdefault(subject, {})[number] = Version(value.id)
+        for reference in context.schemas[value.id].references:
+            referred = (relative(reference.subject, context_name), reference.version)
+            self._referrers.setdefault(referred, set()).add((context_name, value.id))
+        if value.deleted:
+            self._set_deleted(subject, version)
+
+    def _set_deleted(self, subject: str, version: Version) -> None:
+        version.is_deleted = True
+        self._drop_references(subject, version)
+
+    def _drop_references(self, subject: str, version: Version) -> None:
+        """Schemas that only deleted versions have refer to nothing any more."""
+        context_name = parse_subject(subject).context
+        context = self._contexts[context_name]
+        if any(
+            not self._versions[user][number].is_deleted
+            for user, number in context.uses.get(version.schema_id, ())
+        ):
+            return
+        for reference in context.schemas[version.schema_id].references:
+            referred = (relative(reference.subject, context_name), reference.version)
+            self._referrers.get(referred, set()).discard((context_name, version.schema_id))
+
+    def _remove(self, subject: str, number: int) -> None:
+        version = self._versions.get(subject, {}).get(number)
+        if version is None:
+            return
+        self._set_deleted(subject, version)
+        del self._versions[subject][number]
+        if not self._versions[subject]:
+            del self._versions[subject]
+        context = self._contexts[parse_subject(subject).context]
+        uses = context.uses[version.schema_id]
+        uses.discard((subject, number))
+        if not uses:
+            schema = context.schemas.pop(version.schema_id)
+            del context.uses[version.schema_id]
+            if context.ids.get(schema.digest) == version.schema_id:
+                del context.ids[schema.digest]
+
+    def _drop_context(self, context: str) -> None:
+        if context != DEFAULT_CONTEXT and not self._contexts.get(context, _Context()).schemas:
+            self._contexts.pop(context, None)
+
+
+def _set(table: dict[str | None, Any], scope: str | None, value: object) -> None:
+    """Keep a value for a scope; None: forget it."""
+    if value is None:
+        table.pop(scope, None)
+    else:
+        table[scope] = value

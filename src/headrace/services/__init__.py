@@ -1,0 +1,1 @@
+"""What Headrace's HTTP programs share: how they start, stop, answer errors, tell their health and their metrics."""

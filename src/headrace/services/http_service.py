@@ -1,0 +1,141 @@
+"""An HTTP program: a Starlette application served by uvicorn until a signal, with access log, metrics and health. A rim module.
+
+It knows nothing of what it serves. Start-up and shutdown of the program's own parts are its `lifespan`; whatever fails
+there ends the program with that error, before the port answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+
+from headrace.services.request_metrics import RequestMetrics
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_access_log = logging.getLogger("headrace.access")
+_GRACE_S: Final = 10
+_BACKLOG: Final = 2048
+
+Lifespan = Callable[[], AbstractAsyncContextManager[None]]
+
+
+class Watched:
+    """ASGI middleware: counts, times and logs every request by its route, not by its path."""
+
+    def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 500
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            seconds = time.perf_counter() - started
+            route = scope.get("route")
+            name = getattr(route, "path", "unknown")
+            self._metrics.observe(scope["method"], name, status, seconds)
+            if _access_log.isEnabledFor(logging.INFO):
+                client = scope.get("client") or ("-",)
+                _access_log.info(
+                    "%s %s %r %d %.1f ms",
+                    client[0],
+                    scope["method"],
+                    scope["path"],
+                    status,
+                    seconds * 1000,
+                )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is bound to an address and does not accept connections yet. Raises OSError where it is taken."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where there is one, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it accepts connections and leaves signals to us."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+async def serve(
+    app: ASGIApp, listener: socket.socket, *, lifespan: Lifespan, on_ready: Callable[[], None]
+) -> None:
+    """Serve until SIGINT or SIGTERM; requests under way are answered first."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        backlog=_BACKLOG,
+    )
+    server = _Server(config, on_ready)
+    loop = asyncio.get_running_loop()
+    opened = asyncio.ensure_future(_run(server, listener, lifespan))
+
+    def stop() -> None:
+        server.should_exit = True
+        if not server.started:
+            opened.cancel()  # the program's own parts are still starting
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        await opened
+    except asyncio.CancelledError:
+        if not server.should_exit:
+            raise
+
+
+async def _run(server: uvicorn.Server, listener: socket.socket, lifespan: Lifespan) -> None:
+    async with lifespan():
+        await server.serve(sockets=[listener])
