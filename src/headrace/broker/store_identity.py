@@ -75,14 +75,14 @@ async def refuse_wrong_store(
     elif found != cluster:
         raise WrongStore(
             f"the log directories belong to the cluster {cluster}, but {_where(settings)} holds the cluster {found}",
-            _CHECK,
+            _what_to_check(settings),
         )
 
 
 def _without_cluster(settings: BrokerSettings, cluster: str) -> WrongStore:
     return WrongStore(
         f"the log directories belong to the cluster {cluster}, but {_where(settings)} holds no cluster",
-        _CHECK,
+        _what_to_check(settings),
     )
 
 
@@ -98,7 +98,7 @@ def _refuse_nameless_logs(disk: Disk, settings: BrokerSettings) -> None:
             raise WrongStore(
                 f"{directory} holds logs ({log}), but no {META_PROPERTIES_FILE} names their cluster,"
                 f" and {_where(settings)} holds no cluster that could know them",
-                _CHECK,
+                _what_to_check(settings),
             )
 
 
@@ -108,8 +108,14 @@ def _where(settings: BrokerSettings) -> str:
     return f"the ZooKeeper at {settings.zookeeper_connect}"
 
 
-_CHECK: Final = (
-    "Nothing has been changed. Check zookeeper.connect with its path (the chroot), or that coordination.sqlite is where it was."
-    " If the store is lost for good, 'headrace storage recover' makes one from the log directories"
-    " (docs/operating/cluster.md, a lost store)"
-)
+def _what_to_check(settings: BrokerSettings) -> str:
+    if settings.zookeeper_connect is not None:
+        return (
+            "Nothing has been changed. Check zookeeper.connect with its path (the chroot), and that ZooKeeper has its data."
+            " If that is lost, restore it from a backup (docs/operating/cluster.md, a lost store)"
+        )
+    return (
+        f"Nothing has been changed. Check that {STORE_FILE} is where it was: in the first of log.dirs."
+        " If it is lost for good, 'headrace storage recover' makes one from the log directories"
+        " (docs/operating/cluster.md, a lost store)"
+    )

@@ -446,6 +446,9 @@ class _Tree:
 
 
 def _mostly_adds(operations: Sequence[Operation]) -> bool:
-    """Whether a transaction is of the kind that fills the store: a new topic, and not a deletion or a new config."""
-    added = sum(isinstance(operation, Create) for operation in operations)
+    """Whether a transaction is of the kind that fills the store: a new topic, and not a deletion or a new config.
+
+    Ephemeral nodes do not count: a broker must be able to register on a full disk, and takes its nodes away again.
+    """
+    added = sum(isinstance(each, Create) and not each.ephemeral for each in operations)
     return added > 1 + sum(isinstance(operation, Delete) for operation in operations)
