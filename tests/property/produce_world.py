@@ -60,13 +60,14 @@ class Asked(NamedTuple):
     producer: tuple[int, int]
     fault: str
     time_ms: int = NOW_MS
+    producer_epoch: int = 0
 
     def frame(self, correlation_id: int) -> bytearray:
         producer_id, sequence = self.producer
         options = BatchOptions(
             codec=self.codec,
             producer_id=producer_id,
-            producer_epoch=0 if producer_id >= 0 else -1,
+            producer_epoch=self.producer_epoch if producer_id >= 0 else -1,
             base_sequence=sequence if producer_id >= 0 else -1,
         )
         records = [Record(at, self.time_ms, None, value) for at, value in enumerate(self.values)]

@@ -28,6 +28,7 @@ asks = st.builds(
     producer=st.tuples(st.sampled_from([-1, -1, 9]), st.integers(0, 3)),
     fault=st.sampled_from(["", "", "", "", "checksum", "magic", "cut", "short", "tags", "end"]),
     time_ms=st.just(NOW_MS),
+    producer_epoch=st.sampled_from([0, 0, 0, 1]),
 )
 # Producers repeat themselves: each request comes a few times, with other records.
 stories = st.lists(st.tuples(asks, st.lists(asks, max_size=3)), max_size=8)

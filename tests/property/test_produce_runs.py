@@ -58,6 +58,7 @@ asks = st.builds(
     producer=st.sampled_from([(-1, -1), (PRODUCER, 0)]),
     fault=st.just(""),
     time_ms=st.just(NOW_MS),
+    producer_epoch=st.just(0),
 )
 sent = st.builds(
     Sent,

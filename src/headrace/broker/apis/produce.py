@@ -6,6 +6,7 @@ Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_
 INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, NOT_ENOUGH_REPLICAS, …
 acks=all and an ISR that becomes too small after the append: as long as it is, nothing is committed (KIP-966), so that the
 answer is that of the time-out, unless the ISR grows again before. NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed all the same.
+Batches in flight behind one that was refused are refused with it: `refused_batches`.
 Left out: transactions.
 """
 
