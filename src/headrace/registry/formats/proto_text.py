@@ -96,6 +96,15 @@ def tidy(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def has_custom_options(text: str) -> bool:
+    """Whether the schema uses options that Protobuf itself does not define: their names stand in parentheses."""
+    signs = _tokens(text)
+    return any(
+        sign == "(" and before in ("option", "[", ",")
+        for before, sign in zip(signs, signs[1:], strict=False)
+    )
+
+
 def _joined(tokens: Sequence[str]) -> str:
     written = ""
     for before, sign in zip(("", *tokens), tokens, strict=False):

@@ -102,3 +102,17 @@ def test_comments_and_layout_do_not_count() -> None:
         == plain
     )
     assert parse(plain, {}).canonical() == plain
+
+
+def test_normalisation_ignores_order_and_keeps_options_of_the_users_own() -> None:
+    parse = ProtobufFormat().parse
+    one = parse(full("message M { string b = 2; int32 a = 1; } message L {}"), {}).normalized()
+    assert (
+        one == parse(full("message L {} message M { int32 a = 1; string b = 2; }"), {}).normalized()
+    )
+    assert parse(one, {}).normalized() == one
+    tagged = (
+        'syntax = "proto3"; import "confluent/meta.proto"; '
+        'message M { string a = 1 [(confluent.field_meta).tags = "PII"]; }'
+    )
+    assert "PII" in parse(tagged, {}).normalized()
