@@ -6,6 +6,7 @@ does the same with the tokens, and so keeps every name and option as its author 
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,8 +101,7 @@ def has_custom_options(text: str) -> bool:
     """Whether the schema uses options that Protobuf itself does not define: their names stand in parentheses."""
     signs = _tokens(text)
     return any(
-        sign == "(" and before in ("option", "[", ",")
-        for before, sign in zip(signs, signs[1:], strict=False)
+        sign == "(" and before in ("option", "[", ",") for before, sign in itertools.pairwise(signs)
     )
 
 
