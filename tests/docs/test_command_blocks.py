@@ -26,7 +26,7 @@ from tests.pipelines.test_pages import PAGES as PAGES_ABOUT_SPARK
 from tests.support.tools import require_all
 
 TIMEOUT_S = 240
-USUAL_PORTS = (2181, 9092, 9093, 9094, 9192, 9308)
+USUAL_PORTS = (2181, 8081, 9092, 9093, 9094, 9192, 9308)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,9 @@ WORLDS = {
     ),
     "kafka-tools": World(
         tuple(f"docs/tools/{name}.md" for name in TOOLS_OF_KAFKA), has_broker=True
+    ),
+    "schema-registry": World(
+        ("docs/schema-registry.md", "docs/tools/schema-registry-start.md"), needs=("curl",)
     ),
     "around": World(("docs/metrics.md", "docs/testing/simulation.md"), needs=("curl",)),
 }

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from tests.support.server_process import ServerProcess, free_port
 
-READY_S = 60
+READY_S = 120
 STOP_S = 30
 
 Json = Any

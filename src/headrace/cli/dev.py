@@ -1,4 +1,4 @@
-"""`headrace dev`: a broker, or a ZooKeeper and several, with one command in one terminal; Ctrl-C stops it all."""
+"""`headrace dev`: a broker, or a ZooKeeper and several, and a schema registry, with one command; Ctrl-C stops it all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 FIRST_PORT: Final = 9092
 FIRST_HTTP_PORT: Final = 9308
 ZOOKEEPER_PORT: Final = 2181
+REGISTRY_PORT: Final = 8081
 _LOOK_AGAIN_S: Final = 0.1
 
 
@@ -48,6 +50,7 @@ def _parser() -> ToolParser:
         default=FIRST_PORT,
     )
     parser.value("data-dir", "where data and logs are kept", metavar="DIR")
+    parser.flag("no-schema-registry", "do not start a schema registry")
     parser.flag("temporary", "keep nothing: data and logs are removed at the end")
     parser.add_argument(
         "--override",
@@ -125,7 +128,7 @@ def plan_of(options: argparse.Namespace, directory: Path) -> ClusterPlan:
     from headrace.cli.local_servers import ClusterPlan, free_ports, is_free
 
     count = options.brokers
-    spare = iter(free_ports(2 * count + 1))
+    spare = iter(free_ports(2 * count + 2))
 
     def usual_or_free(usual: int) -> int:
         """A port that nobody has to know by heart."""
@@ -143,6 +146,9 @@ def plan_of(options: argparse.Namespace, directory: Path) -> ClusterPlan:
             "min.insync.replicas": str(min(2, count)),
         } | settings
     http_ports = [usual_or_free(FIRST_HTTP_PORT + number) for number in range(count)]
+    registry_port = None
+    if not options.no_schema_registry and has_services():
+        registry_port = usual_or_free(REGISTRY_PORT)
     ports = list(range(options.port, options.port + count)) if options.port else free_ports(count)
     if options.port:
         _require_free(ports)
@@ -151,8 +157,14 @@ def plan_of(options: argparse.Namespace, directory: Path) -> ClusterPlan:
         broker_ports=ports,
         http_ports=http_ports,
         zookeeper_port=zookeeper_port,
+        registry_port=registry_port,
         settings={"group.initial.rebalance.delay.ms": "0"} | settings,
     )
+
+
+def has_services() -> bool:
+    """Whether the extra `services` is installed, which the HTTP programs need."""
+    return find_spec("starlette") is not None and find_spec("uvicorn") is not None
 
 
 def _require_free(ports: Sequence[int]) -> None:
@@ -185,6 +197,8 @@ def welcome(plan: ClusterPlan, seconds: float, *, keep: bool) -> list[str]:
     rows = [("Kafka", addresses)]
     if plan.zookeeper_port is not None:
         rows.append(("ZooKeeper", f"{HOST}:{plan.zookeeper_port}"))
+    if plan.registry_port is not None:
+        rows.append(("schemas", f"http://{HOST}:{plan.registry_port}"))
     rows.append(("metrics", ", ".join(f"http://{HOST}:{port}/metrics" for port in plan.http_ports)))
     rows.append(("logs", str(plan.directory / "logs")))
     server = f"{HOST}:{plan.broker_ports[0]}"

@@ -1,4 +1,4 @@
-"""ZooKeeper and brokers as child processes of a tool: start, wait until they serve, stop, kill. A rim module.
+"""ZooKeeper, brokers and the schema registry as child processes of a tool: start, wait until they serve, stop, kill. A rim module.
 
 Whoever starts them ends them: `close` leaves none behind, and where the tool itself is killed they end with it. Waiting ends at
 once when somebody asked the tool to stop.
@@ -111,6 +111,7 @@ class ClusterPlan:
     broker_ports: Sequence[int]
     http_ports: Sequence[int] = ()
     zookeeper_port: int | None = None
+    registry_port: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -124,6 +125,9 @@ class LocalServers:
         logs = plan.directory / "logs"
         if plan.zookeeper_port is not None:
             self._zookeeper = ServerProcess("ZooKeeper", logs / "zookeeper.log")
+        self._registry: ServerProcess | None = None
+        if plan.registry_port is not None:
+            self._registry = ServerProcess("the schema registry", logs / "schema-registry.log")
         self.brokers = {
             number: ServerProcess(f"broker {number}", logs / f"broker-{number}.log")
             for number in range(1, len(plan.broker_ports) + 1)
@@ -146,7 +150,8 @@ class LocalServers:
 
     @property
     def all(self) -> list[ServerProcess]:
-        return [*self.brokers.values(), *([self._zookeeper] if self._zookeeper else [])]
+        others = (self._registry, self._zookeeper)
+        return [*self.brokers.values(), *(each for each in others if each is not None)]
 
     # ---- starting
 
@@ -159,6 +164,8 @@ class LocalServers:
         self.wait_until(
             lambda: self.registered() == set(self.brokers), "all brokers serve", PATIENCE_S
         )
+        if self._registry is not None:
+            self.start_registry()
 
     def start_zookeeper(self) -> None:
         """Start ZooKeeper and wait until it serves."""
@@ -176,6 +183,21 @@ class LocalServers:
         )
         zookeeper.launch(command(properties, heap="256m"))
         self.wait_until(lambda: _zookeeper_serves(port), "ZooKeeper serves", PATIENCE_S)
+
+    def start_registry(self) -> None:
+        """Start the schema registry, for running brokers, and wait until it serves."""
+        registry, port = self._registry, self.plan.registry_port
+        assert registry is not None
+        assert port is not None
+        settings = {
+            "listeners": f"http://{HOST}:{port}",
+            "kafkastore.bootstrap.servers": self.bootstrap_servers,
+        }
+        overrides = [f"--override={name}={value}" for name, value in settings.items()]
+        registry.launch(
+            [sys.executable, "-m", "headrace.cli.main", "schema-registry-start", *overrides]
+        )
+        self.wait_until(lambda: _is_healthy(port), "the schema registry serves", PATIENCE_S)
 
     def launch_broker(self, number: int) -> None:
         """Start a broker, or start it again on its data. Does not wait."""
@@ -248,7 +270,10 @@ class LocalServers:
     # ---- stopping
 
     def close(self) -> None:
-        """End everything: brokers first, in good order, and all at once."""
+        """End everything: what needs brokers, then brokers, in good order and all at once, then ZooKeeper."""
+        if self._registry is not None:
+            self._registry.signal(signal.SIGTERM)
+            self._registry.wait_for_end()
         for broker in self.brokers.values():
             broker.signal(signal.SIGTERM)
         for broker in self.brokers.values():
@@ -263,6 +288,15 @@ def _zookeeper_serves(port: int) -> bool:
         with socket.create_connection((HOST, port), timeout=2) as connection:
             connection.sendall(b"srvr")
             return b"Mode: " in connection.makefile("rb").read()
+    except OSError:
+        return False
+
+
+def _is_healthy(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=2) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            return b" 200 " in connection.makefile("rb").readline()
     except OSError:
         return False
 

@@ -6,6 +6,7 @@ does the same with the tokens, and so keeps every name and option as its author 
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,6 +95,14 @@ def tidy(text: str) -> str:
     if line:
         lines.append(_INDENT * depth + _joined(line))
     return "\n".join(lines) + "\n"
+
+
+def has_custom_options(text: str) -> bool:
+    """Whether the schema uses options that Protobuf itself does not define: their names stand in parentheses."""
+    signs = _tokens(text)
+    return any(
+        sign == "(" and before in ("option", "[", ",") for before, sign in itertools.pairwise(signs)
+    )
 
 
 def _joined(tokens: Sequence[str]) -> str:

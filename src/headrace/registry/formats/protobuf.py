@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from headrace.registry.formats.proto_text import print_file, tidy
+from headrace.registry.formats.proto_text import has_custom_options, print_file, tidy
 from headrace.registry.formats.protobuf_compatibility import compare_files
 from headrace.registry.formats.schema_format import MAX_DEPTH, Difference, InvalidSchema
 
@@ -76,7 +76,12 @@ class ProtobufSchema:
         return tidy(self._source)
 
     def normalized(self) -> str:
-        """The text made from the descriptor: everything in order, every type by its full name."""
+        """The text made from the descriptor: everything in order, every type by its full name.
+
+        A descriptor does not name the options that users define: a schema that has some keeps its text.
+        """
+        if has_custom_options(self._source):
+            return self.canonical()
         return print_file(self.file, sort=True)
 
     def serialized(self) -> str:

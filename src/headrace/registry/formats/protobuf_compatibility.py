@@ -156,10 +156,8 @@ class _Comparison:
 
     def _compare_oneofs(self, writer: DescriptorProto, reader: DescriptorProto, path: str) -> None:
         old, new = _oneofs(writer), _oneofs(reader)
-        reader_numbers = {each.number for each in reader.field}
         for name, numbers in old.items():
-            gone = numbers - reader_numbers
-            if gone and name in new:
+            if name in new and numbers - new[name]:
                 self.note(
                     "ONEOF_FIELD_REMOVED",
                     f"{path}/{name}",
@@ -175,7 +173,7 @@ class _Comparison:
                     f"{path}/{name}",
                     "Several fields of the {writer} schema are in a oneof of the {reader} schema",
                 )
-            elif moved and name in old:
+            elif moved and (name in old or numbers & in_oneof):
                 self.note(
                     "FIELD_MOVED_TO_EXISTING_ONEOF",
                     f"{path}/{name}",
