@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import msgspec
+
 from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
 from headrace.broker.log_opening import InThreads, RecoveryProgress
@@ -155,14 +157,16 @@ class Broker:
     ) -> bool:
         """Whether clients are served now; not if the broker was told to stop before."""
         settings = self._settings
-        for directory in log_dirs.online:
+        directory_ids = tuple(
             claim_directory(
                 self._disk,
                 directory.path,
                 cluster_id=identity,
                 node_id=settings.node_id,
                 new_directory_id=uuid4(),
-            )
+            ).directory_id
+            for directory in log_dirs.online
+        )
 
         def on_topics_deleted(topics: list[tuple[str, UUID]], paths: list[str]) -> None:
             task = tasks.create_task(self._after_deletion(topics, paths))
@@ -186,7 +190,7 @@ class Broker:
         for listener in parts.listeners:
             self.ports[listener.listener_name] = await listener.bind()
         store.on_session(self._on_session)
-        self._registration = self._make_registration(store, parts, previous_run)
+        self._registration = self._make_registration(store, parts, previous_run, directory_ids)
         if not await self._unless_stopped(self._registration.register(), tasks):
             return False
         for listener in parts.listeners:
@@ -222,7 +226,11 @@ class Broker:
         return not working.cancel()  # what is done cannot be cancelled
 
     def _make_registration(
-        self, store: Store, parts: Parts, previous_run: CleanRun
+        self,
+        store: Store,
+        parts: Parts,
+        previous_run: CleanRun,
+        directory_ids: tuple[str, ...],
     ) -> BrokerRegistration:
         incarnation, dead = str(uuid4()), []
         for directory in parts.log_dirs.online:
@@ -231,10 +239,15 @@ class Broker:
                 add_incarnation(self._disk, directory.path, incarnation)
             except DiskFailed as error:
                 _logger.warning("%s does not know who uses it: %s", directory.path, error)
+        node = self._broker_node(previous_run, incarnation)
         return BrokerRegistration(
             store,
             self._settings.node_id,
-            self._broker_node(previous_run, incarnation),
+            msgspec.structs.replace(
+                node,
+                directories=directory_ids,
+                offline_directories=len(self._settings.log_dirs) - len(directory_ids),
+            ),
             dead_incarnations=dead,
             on_epoch=lambda _: parts.roles.registered(),
             # As good as a lost session: others may have been elected.

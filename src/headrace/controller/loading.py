@@ -50,6 +50,7 @@ class Picture(msgspec.Struct):
     state: ClusterState = msgspec.field(default_factory=ClusterState)
     nodes: NodeVersions = msgspec.field(default_factory=NodeVersions)
     seen_epochs: dict[int, int] = {}
+    seen_directories: dict[int, tuple[str, ...]] = {}
     leftovers: list[Group] = []
     faults: list[str] = []
 
@@ -107,6 +108,8 @@ async def registrations(store: Store) -> dict[int, Registration]:
             broker=Broker(broker_id, node.created_txn, endpoints, registered.rack),
             previous_epoch=registered.previous_broker_epoch,
             clean_since_epoch=registered.clean_since_epoch,
+            directories=registered.directories,
+            offline_directories=registered.offline_directories,
         )
     return found
 
@@ -162,9 +165,12 @@ def _add_epochs(picture: Picture, tree: Tree) -> None:
         broker_id = int(path.rpartition("/")[2])
         picture.nodes.known[path] = node.version
         try:
-            picture.seen_epochs[broker_id] = BrokerEpochNode.decode(broker_id, node.data).epoch
+            seen = BrokerEpochNode.decode(broker_id, node.data)
         except MalformedNode as error:
             picture.faults.append(str(error))
+            continue
+        picture.seen_epochs[broker_id] = seen.epoch
+        picture.seen_directories[broker_id] = seen.directories
 
 
 def _add_topics(picture: Picture, tree: Tree) -> None:
@@ -210,6 +216,7 @@ def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
                 state.elr,
                 state.last_known_elr,
                 state.min_isr,
+                state.emptied,
             )
         )
     return TopicCreated(name, topic_id, tuple(partitions))

@@ -112,6 +112,7 @@ class Term:
                     new_topic_id=parts.new_topic_id,
                     random_below=parts.random_below,
                     seen_epochs=picture.seen_epochs,
+                    seen_directories=picture.seen_directories,
                     max_group_bytes=parts.store.max_multi_bytes,
                 )
             )

@@ -81,6 +81,9 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version",
     clean_since_epoch: int = -1
     # Of the process that registered; its log directories name it, too.
     incarnation: str = ""
+    # The `directory.id` of each log directory that could be opened, and how many could not.
+    directories: tuple[str, ...] = ()
+    offline_directories: int = 0
 
     @staticmethod
     def path(broker_id: int) -> str:
@@ -138,6 +141,8 @@ class BrokerEpochNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
     ROOT: ClassVar[str] = "/brokers/epochs"
 
     epoch: int
+    # The log directories that this broker is known to have. One that is missing later was lost with its logs.
+    directories: tuple[str, ...] = ()
 
     @staticmethod
     def path(broker_id: int) -> str:
@@ -252,6 +257,7 @@ class PartitionStateNode(
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    emptied: tuple[int, ...] = ()
     min_isr: int = 0  # by which `elr` was derived; 0 if it was never written
 
     @staticmethod
