@@ -18,10 +18,11 @@ from headrace.controller.changes import ChangeBatch, ChangeGate, decode
 from headrace.controller.core import Event
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.controller.growth import CreatePartitions
+from headrace.controller.loading import endpoints_of
 from headrace.controller.questions import decode_answer, encode_event
 from headrace.controller.seat import holder
 from headrace.controller.topics import CreateTopics
-from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.nodes import BrokerNode, ControllerNode, MalformedNode
 from headrace.coordination.store import Store, StoreFailed
 from headrace.errors import MalformedMessage
 from headrace.wire.error_code import ErrorCode
@@ -132,13 +133,14 @@ class ControllerLink:
         node = await self._store.get(BrokerNode.path(controller_id))
         if node is None:
             raise NotController(-1)
-        broker = BrokerNode.decode(controller_id, node.data)
-        for endpoint in broker.endpoints:
-            name, _, address = endpoint.partition("://")
-            if name == self._listener_name:
-                host, _, port = address.rpartition(":")
+        try:
+            endpoints = endpoints_of(BrokerNode.decode(controller_id, node.data))
+        except (MalformedNode, ValueError) as error:
+            raise Disconnected(f"the registration of broker {controller_id}: {error}") from error
+        for endpoint in endpoints:
+            if endpoint.listener == self._listener_name:
                 client_id = f"{BROKER_CLIENT}-{self._broker_id}"
-                return await connect(host.strip("[]"), int(port), client_id=client_id)
+                return await connect(endpoint.host, endpoint.port, client_id=client_id)
         raise NotController(-1)
 
     # ---- changes

@@ -215,7 +215,11 @@ async def refuses_connections(host: str, port: int) -> bool:
             for family, kind, protocol, _, address in addresses:
                 if not await _refuses(loop, socket.socket(family, kind, protocol), address):
                     return False
-    except OSError:  # time-outs are among them
+    except (
+        OSError,
+        ValueError,
+        OverflowError,
+    ):  # time-outs are among them, and addresses that are none
         return False
     return bool(addresses)
 
