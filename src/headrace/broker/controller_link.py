@@ -39,7 +39,7 @@ _RETRY_S: Final = 0.1
 _FIRST_RETRY_S: Final = 0.01  # another controller is often there soon
 _UNREADABLE_RETRY_S: Final = 5.0
 _ASK_ATTEMPTS: Final = 30
-_GONE: Final = (Disconnected, NotController, OSError, StoreFailed, TimeoutError)
+_GONE: Final = (Disconnected, MalformedNode, NotController, OSError, StoreFailed, TimeoutError)
 
 
 class ControllerLink:
@@ -82,7 +82,7 @@ class ControllerLink:
                 return await self._ask_elsewhere(event)
             except NotController:
                 await self._drop_asking()
-            except (Disconnected, OSError) as error:
+            except (Disconnected, MalformedNode, OSError) as error:
                 _logger.info("the controller cannot be reached: %s", error)
                 await self._drop_asking()
             await asyncio.sleep(_RETRY_S)
@@ -193,7 +193,13 @@ class ControllerLink:
                 await changed.wait()
                 changed.clear()
                 self._seat_changed.set()
-                controller_id = await holder(self._store)
+                try:
+                    controller_id = await holder(self._store)
+                except (StoreFailed, MalformedNode) as error:
+                    _logger.warning("it is not known who the controller is: %s", error)
+                    await asyncio.sleep(_RETRY_S)
+                    changed.set()
+                    continue
                 if self._asking is not None and self._asking_id != controller_id:
                     self._asking.abort()
                 if self._pulling is not None and self._pulling_id != controller_id:

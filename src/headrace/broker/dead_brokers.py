@@ -24,7 +24,7 @@ from typing import Final
 
 from headrace.broker.cluster_view import ClusterView
 from headrace.controller.values import Broker
-from headrace.coordination.nodes import BrokerNode, ControllerNode, SuspectNode
+from headrace.coordination.nodes import BrokerNode, ControllerNode, MalformedNode, SuspectNode
 from headrace.coordination.store import (
     BadVersion,
     Check,
@@ -115,7 +115,7 @@ class DeadBrokers:
             for _ in range(_TESTIMONIES):
                 if not await self._is_gone(suspect) or await self._testify(suspect):
                     break
-        except StoreFailed as error:
+        except (StoreFailed, MalformedNode) as error:
             _logger.debug("broker %d is left to its session: %s", suspect.broker_id, error)
         finally:
             self._suspected.discard(suspect.broker_id)

@@ -6,7 +6,7 @@ controller, take on roles, serve clients. Down: stop accepting, leave the groups
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,15 @@ from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
-from headrace.coordination.nodes import DEFAULT_BROKER, BrokerNode, ConfigNode, text_of_id
-from headrace.coordination.store import SessionState, Store, StoreFailed
+from headrace.coordination.nodes import (
+    DEFAULT_BROKER,
+    UNREADABLE_TOPIC_CONFIG,
+    BrokerNode,
+    ConfigNode,
+    MalformedNode,
+    text_of_id,
+)
+from headrace.coordination.store import Node, SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
@@ -105,11 +112,7 @@ class Broker:
     async def _open_logs(self, store: Store) -> LogDirs:
         """Open every log under its topic's own configuration: recovery has to know which are compacted."""
         nodes = await store.get_tree(ConfigNode.ROOT)
-        configs = {
-            ConfigNode.split(path): ConfigNode.decode(path, node.data).config
-            for path, node in nodes.items()
-            if node.data
-        }
+        configs = _configs_in(nodes)
         # What is left out here is named once the controller's state is applied.
         settings, _ = apply_dynamic(
             self._settings,
@@ -388,6 +391,21 @@ async def _controlled_shutdown(parts: Parts, broker_id: int, broker_epoch: int) 
             return
         await asyncio.sleep(_HAND_OVER_PAUSE_S)
     _logger.warning("%d partitions have no other leader", len(answer.remaining))
+
+
+def _configs_in(nodes: Mapping[str, Node]) -> dict[tuple[str, str], dict[str, str]]:
+    """The configs by folder and name; one that cannot be read costs itself only."""
+    configs = {}
+    for path, node in nodes.items():
+        folder, name = ConfigNode.split(path)
+        try:
+            if node.data:
+                configs[folder, name] = ConfigNode.decode(path, node.data).config
+        except MalformedNode as error:
+            _logger.error("a config cannot be read and is not in force: %s", error)
+            if folder == "topics":
+                configs[folder, name] = dict(UNREADABLE_TOPIC_CONFIG)
+    return configs
 
 
 def _of_cluster(run: CleanRun, identity: str) -> CleanRun:

@@ -113,6 +113,8 @@ class Core(msgspec.Struct):
     seen_directories: dict[int, tuple[str, ...]] = {}
     # The brokers whose sessions live, registered or not.
     sessions: frozenset[int] = frozenset()
+    # Whether the block of producer ids that was given out last is known.
+    has_producer_ids: bool = True
     # What the store takes in one write; None if there is no limit.
     max_group_bytes: int | None = None
 

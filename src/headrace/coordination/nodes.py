@@ -6,7 +6,7 @@ number as "version"; a number we do not know is refused, never guessed at.
 """
 
 import base64
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -48,7 +48,7 @@ class MalformedNode(HeadraceError):
 def _decode(decoder: "msgspec.json.Decoder[T]", path: str, data: bytes) -> T:
     try:
         return decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise MalformedNode(f"{path}: {error}") from error
 
 
@@ -274,6 +274,10 @@ class PartitionStateNode(
     @classmethod
     def decode(cls, path: str, data: bytes) -> "PartitionStateNode":
         return _decode(_PARTITION_STATE, path, data)
+
+
+# In force for a topic whose config cannot be read: nothing is deleted before somebody has mended it.
+UNREADABLE_TOPIC_CONFIG: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class ConfigNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
