@@ -3,7 +3,7 @@
 Each is a patch of one small decision; what it breaks is said in its own words and in those of the KIP that introduced the rule.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -123,6 +123,15 @@ def trusts_whoever_comes_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Registration, "follows_cleanly", follows_cleanly)
 
 
+def trusts_a_last_leader_without_its_disk(patch: pytest.MonkeyPatch) -> None:
+    """The last known leader is elected when all the others died, too, although it came back with an empty disk."""
+
+    def missing_directories(self: Registration, seen: Collection[str]) -> tuple[str, ...]:
+        return ()
+
+    patch.setattr(Registration, "missing_directories", missing_directories)
+
+
 def forgets_what_it_proposed(patch: pytest.MonkeyPatch) -> None:
     """A proposal without an answer is withdrawn, although the controller may have taken it or may take it yet."""
     due = IsrProposals.due
@@ -187,6 +196,7 @@ VARIANTS: dict[Variant, int] = {
     lets_everybody_join: 5,
     leads_again_after_a_restart: 17,
     trusts_whoever_comes_back: 17,
+    trusts_a_last_leader_without_its_disk: 68,
     forgets_what_it_proposed: 8,
     keeps_the_eligible_when_the_minimum_changes: 189,
     commits_by_its_own_minimum: 9,

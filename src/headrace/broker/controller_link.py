@@ -18,10 +18,11 @@ from headrace.controller.changes import ChangeBatch, ChangeGate, decode
 from headrace.controller.core import Event
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.controller.growth import CreatePartitions
+from headrace.controller.loading import endpoints_of
 from headrace.controller.questions import decode_answer, encode_event
 from headrace.controller.seat import holder
 from headrace.controller.topics import CreateTopics
-from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.nodes import BrokerNode, ControllerNode, MalformedNode
 from headrace.coordination.store import Store, StoreFailed
 from headrace.errors import MalformedMessage
 from headrace.wire.error_code import ErrorCode
@@ -38,7 +39,7 @@ _RETRY_S: Final = 0.1
 _FIRST_RETRY_S: Final = 0.01  # another controller is often there soon
 _UNREADABLE_RETRY_S: Final = 5.0
 _ASK_ATTEMPTS: Final = 30
-_GONE: Final = (Disconnected, NotController, OSError, StoreFailed, TimeoutError)
+_GONE: Final = (Disconnected, MalformedNode, NotController, OSError, StoreFailed, TimeoutError)
 
 
 class ControllerLink:
@@ -81,7 +82,7 @@ class ControllerLink:
                 return await self._ask_elsewhere(event)
             except NotController:
                 await self._drop_asking()
-            except (Disconnected, OSError) as error:
+            except (Disconnected, MalformedNode, OSError) as error:
                 _logger.info("the controller cannot be reached: %s", error)
                 await self._drop_asking()
             await asyncio.sleep(_RETRY_S)
@@ -132,13 +133,14 @@ class ControllerLink:
         node = await self._store.get(BrokerNode.path(controller_id))
         if node is None:
             raise NotController(-1)
-        broker = BrokerNode.decode(controller_id, node.data)
-        for endpoint in broker.endpoints:
-            name, _, address = endpoint.partition("://")
-            if name == self._listener_name:
-                host, _, port = address.rpartition(":")
+        try:
+            endpoints = endpoints_of(BrokerNode.decode(controller_id, node.data))
+        except (MalformedNode, ValueError) as error:
+            raise Disconnected(f"the registration of broker {controller_id}: {error}") from error
+        for endpoint in endpoints:
+            if endpoint.listener == self._listener_name:
                 client_id = f"{BROKER_CLIENT}-{self._broker_id}"
-                return await connect(host.strip("[]"), int(port), client_id=client_id)
+                return await connect(endpoint.host, endpoint.port, client_id=client_id)
         raise NotController(-1)
 
     # ---- changes
@@ -191,7 +193,13 @@ class ControllerLink:
                 await changed.wait()
                 changed.clear()
                 self._seat_changed.set()
-                controller_id = await holder(self._store)
+                try:
+                    controller_id = await holder(self._store)
+                except (StoreFailed, MalformedNode) as error:
+                    _logger.warning("it is not known who the controller is: %s", error)
+                    await asyncio.sleep(_RETRY_S)
+                    changed.set()
+                    continue
                 if self._asking is not None and self._asking_id != controller_id:
                     self._asking.abort()
                 if self._pulling is not None and self._pulling_id != controller_id:

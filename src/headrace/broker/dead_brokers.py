@@ -24,7 +24,7 @@ from typing import Final
 
 from headrace.broker.cluster_view import ClusterView
 from headrace.controller.values import Broker
-from headrace.coordination.nodes import BrokerNode, ControllerNode, SuspectNode
+from headrace.coordination.nodes import BrokerNode, ControllerNode, MalformedNode, SuspectNode
 from headrace.coordination.store import (
     BadVersion,
     Check,
@@ -115,7 +115,7 @@ class DeadBrokers:
             for _ in range(_TESTIMONIES):
                 if not await self._is_gone(suspect) or await self._testify(suspect):
                     break
-        except StoreFailed as error:
+        except (StoreFailed, MalformedNode) as error:
             _logger.debug("broker %d is left to its session: %s", suspect.broker_id, error)
         finally:
             self._suspected.discard(suspect.broker_id)
@@ -215,7 +215,11 @@ async def refuses_connections(host: str, port: int) -> bool:
             for family, kind, protocol, _, address in addresses:
                 if not await _refuses(loop, socket.socket(family, kind, protocol), address):
                     return False
-    except OSError:  # time-outs are among them
+    except (
+        OSError,
+        ValueError,
+        OverflowError,
+    ):  # time-outs are among them, and addresses that are none
         return False
     return bool(addresses)
 

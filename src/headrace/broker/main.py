@@ -6,12 +6,14 @@ controller, take on roles, serve clients. Down: stop accepting, leave the groups
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
+
+import msgspec
 
 from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
@@ -32,8 +34,15 @@ from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
-from headrace.coordination.nodes import DEFAULT_BROKER, BrokerNode, ConfigNode, text_of_id
-from headrace.coordination.store import SessionState, Store, StoreFailed
+from headrace.coordination.nodes import (
+    DEFAULT_BROKER,
+    UNREADABLE_TOPIC_CONFIG,
+    BrokerNode,
+    ConfigNode,
+    MalformedNode,
+    text_of_id,
+)
+from headrace.coordination.store import Node, SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
@@ -103,11 +112,7 @@ class Broker:
     async def _open_logs(self, store: Store) -> LogDirs:
         """Open every log under its topic's own configuration: recovery has to know which are compacted."""
         nodes = await store.get_tree(ConfigNode.ROOT)
-        configs = {
-            ConfigNode.split(path): ConfigNode.decode(path, node.data).config
-            for path, node in nodes.items()
-            if node.data
-        }
+        configs = _configs_in(nodes)
         # What is left out here is named once the controller's state is applied.
         settings, _ = apply_dynamic(
             self._settings,
@@ -155,14 +160,16 @@ class Broker:
     ) -> bool:
         """Whether clients are served now; not if the broker was told to stop before."""
         settings = self._settings
-        for directory in log_dirs.online:
+        directory_ids = tuple(
             claim_directory(
                 self._disk,
                 directory.path,
                 cluster_id=identity,
                 node_id=settings.node_id,
                 new_directory_id=uuid4(),
-            )
+            ).directory_id
+            for directory in log_dirs.online
+        )
 
         def on_topics_deleted(topics: list[tuple[str, UUID]], paths: list[str]) -> None:
             task = tasks.create_task(self._after_deletion(topics, paths))
@@ -186,7 +193,7 @@ class Broker:
         for listener in parts.listeners:
             self.ports[listener.listener_name] = await listener.bind()
         store.on_session(self._on_session)
-        self._registration = self._make_registration(store, parts, previous_run)
+        self._registration = self._make_registration(store, parts, previous_run, directory_ids)
         if not await self._unless_stopped(self._registration.register(), tasks):
             return False
         for listener in parts.listeners:
@@ -222,7 +229,11 @@ class Broker:
         return not working.cancel()  # what is done cannot be cancelled
 
     def _make_registration(
-        self, store: Store, parts: Parts, previous_run: CleanRun
+        self,
+        store: Store,
+        parts: Parts,
+        previous_run: CleanRun,
+        directory_ids: tuple[str, ...],
     ) -> BrokerRegistration:
         incarnation, dead = str(uuid4()), []
         for directory in parts.log_dirs.online:
@@ -231,10 +242,15 @@ class Broker:
                 add_incarnation(self._disk, directory.path, incarnation)
             except DiskFailed as error:
                 _logger.warning("%s does not know who uses it: %s", directory.path, error)
+        node = self._broker_node(previous_run, incarnation)
         return BrokerRegistration(
             store,
             self._settings.node_id,
-            self._broker_node(previous_run, incarnation),
+            msgspec.structs.replace(
+                node,
+                directories=directory_ids,
+                offline_directories=len(self._settings.log_dirs) - len(directory_ids),
+            ),
             dead_incarnations=dead,
             on_epoch=lambda _: parts.roles.registered(),
             # As good as a lost session: others may have been elected.
@@ -375,6 +391,21 @@ async def _controlled_shutdown(parts: Parts, broker_id: int, broker_epoch: int) 
             return
         await asyncio.sleep(_HAND_OVER_PAUSE_S)
     _logger.warning("%d partitions have no other leader", len(answer.remaining))
+
+
+def _configs_in(nodes: Mapping[str, Node]) -> dict[tuple[str, str], dict[str, str]]:
+    """The configs by folder and name; one that cannot be read costs itself only."""
+    configs = {}
+    for path, node in nodes.items():
+        folder, name = ConfigNode.split(path)
+        try:
+            if node.data:
+                configs[folder, name] = ConfigNode.decode(path, node.data).config
+        except MalformedNode as error:
+            _logger.error("a config cannot be read and is not in force: %s", error)
+            if folder == "topics":
+                configs[folder, name] = dict(UNREADABLE_TOPIC_CONFIG)
+    return configs
 
 
 def _of_cluster(run: CleanRun, identity: str) -> CleanRun:

@@ -147,12 +147,13 @@ async def connect(
     ssl_context: ssl.SSLContext | None = None,
     max_frame_bytes: int = MAX_FRAME_BYTES,
 ) -> AsyncConnection:
-    """Opens a connection. Bound it in time with `asyncio.timeout`."""
+    """Opens a connection. Bound it in time with `asyncio.timeout`. Raises Disconnected, also for an impossible address."""
     loop = asyncio.get_running_loop()
     try:
         _, connection = await loop.create_connection(
             lambda: AsyncConnection(client_id, max_frame_bytes), host, port, ssl=ssl_context
         )
-    except OSError as refused:
+    except (OSError, ValueError, OverflowError) as refused:
+        # An address that somebody else advertised need not be one: a host that no name can be, a port out of range.
         raise Disconnected(f"{host}:{port}: {refused}") from refused
     return connection

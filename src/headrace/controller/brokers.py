@@ -38,12 +38,21 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     # The epoch of its last incarnation if that one shut down cleanly, else -1; and of the first one since when all did.
     previous_epoch: int = -1
     clean_since_epoch: int = -1
+    # The ids of the log directories that it could open, and how many it could not open.
+    directories: tuple[str, ...] = ()
+    offline_directories: int = 0
 
     def follows_cleanly(self, seen_epoch: int | None) -> bool:
         """Whether nothing was lost since the incarnation that was last seen; there may be others in between."""
         if seen_epoch is None or self.clean_since_epoch == -1:
             return seen_epoch == self.previous_epoch
         return self.clean_since_epoch <= seen_epoch <= self.previous_epoch
+
+    def missing_directories(self, seen: Collection[str]) -> tuple[str, ...]:
+        """The log directories that an earlier incarnation had and this one did not open. None if it names none at all."""
+        if not self.directories:
+            return ()
+        return tuple(each for each in seen if each not in self.directories)
 
 
 class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,20 +70,28 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         ]
         restarted: set[int] = set()
         distrusted: set[int] = set()
+        emptied: set[int] = set()
         epochs: list[Group] = []
         for broker_id, registration in sorted(self.registrations.items()):
-            broker = registration.broker
-            before = known.get(broker_id)
-            if before is None or before.epoch != broker.epoch:
-                changes.append(BrokerRegistered(broker))
             seen = core.seen_epochs.get(broker_id)
-            if seen != broker.epoch:
-                path = BrokerEpochNode.path(broker_id)
-                epochs.append((core.nodes.put(path, BrokerEpochNode(broker.epoch).encode()),))
+            directories = core.seen_directories.get(broker_id, ())
+            if seen != registration.broker.epoch:
                 restarted.add(broker_id)
                 if not registration.follows_cleanly(seen):
                     distrusted.add(broker_id)
-        groups, partition_changes = self._settle(core, restarted, distrusted)
+                missing = registration.missing_directories(directories)
+                if len(missing) > registration.offline_directories:
+                    emptied.add(broker_id)
+                    missing = ()
+                directories = (*registration.directories, *missing)
+                path = BrokerEpochNode.path(broker_id)
+                noted = BrokerEpochNode(registration.broker.epoch, directories)
+                epochs.append((core.nodes.put(path, noted.encode()),))
+            broker = msgspec.structs.replace(registration.broker, directories=directories)
+            before = known.get(broker_id)
+            if before is None or before.epoch != broker.epoch:
+                changes.append(BrokerRegistered(broker))
+        groups, partition_changes = self._settle(core, restarted, distrusted, emptied)
         return Decision(
             answer=None,
             groups=(*groups, *epochs),
@@ -82,7 +99,11 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _settle(
-        self, core: Core, restarted: Collection[int], distrusted: Collection[int]
+        self,
+        core: Core,
+        restarted: Collection[int],
+        distrusted: Collection[int],
+        emptied: Collection[int],
     ) -> tuple[list[Group], list[Change]]:
         live = set(self.registrations)
         leaving = {
@@ -114,6 +135,7 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
                         - (offline.get((topic.topic_id, index), set()) & steady),
                         restarted=restarted,
                         distrusted=distrusted,
+                        emptied=emptied,
                         unclean=unclean and removed.isdisjoint(partition.replicas),
                     )
                 if after != before and not (before.is_new and after.leader == NO_LEADER):
@@ -129,7 +151,7 @@ class OfflinePartitionsSeen(msgspec.Struct, frozen=True, kw_only=True):
     def decide(self, core: Core) -> Decision[None]:
         """Try to elect a leader for every partition without one."""
         everyone = {id_: Registration(broker=broker) for id_, broker in core.state.brokers.items()}
-        groups, changes = BrokersSeen(registrations=everyone)._settle(core, (), ())
+        groups, changes = BrokersSeen(registrations=everyone)._settle(core, (), (), ())
         return Decision(answer=None, groups=tuple(groups), changes=tuple(changes))
 
 

@@ -109,8 +109,12 @@ class Core(msgspec.Struct):
     random_below: Callable[[int], int]
     # The incarnations of brokers that partitions' states already take into account.
     seen_epochs: dict[int, int] = {}
+    # The log directories that these incarnations had, by id.
+    seen_directories: dict[int, tuple[str, ...]] = {}
     # The brokers whose sessions live, registered or not.
     sessions: frozenset[int] = frozenset()
+    # Whether the block of producer ids that was given out last is known.
+    has_producer_ids: bool = True
     # What the store takes in one write; None if there is no limit.
     max_group_bytes: int | None = None
 
@@ -177,6 +181,7 @@ class Core(msgspec.Struct):
             isr=partition.isr,
             elr=partition.elr,
             last_known_elr=partition.last_known_elr,
+            emptied=partition.emptied,
             min_isr=partition.min_isr,
         ).encode()
 

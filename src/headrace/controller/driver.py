@@ -21,7 +21,13 @@ from headrace.controller.configs import AlterConfigs
 from headrace.controller.core import ConfigRules, ControllerSettings, Event
 from headrace.controller.leaders import ElectLeaders, imbalanced
 from headrace.controller.term import Term, TermParts
-from headrace.coordination.nodes import BrokerNode, BrokerSessionNode, ControllerNode, text_of_id
+from headrace.coordination.nodes import (
+    BrokerNode,
+    BrokerSessionNode,
+    ControllerNode,
+    MalformedNode,
+    text_of_id,
+)
 from headrace.coordination.store import (
     SessionLost,
     SessionState,
@@ -37,6 +43,7 @@ Listener = Callable[[ChangeBatch], None]
 
 _log = logging.getLogger(__name__)
 _MAX_WAITING = 10_000
+_RETRY_S = 1.0  # after a failure of the store that the end of a session does not explain
 
 
 class NotController(HeadraceError):
@@ -158,12 +165,20 @@ class ControllerDriver:
         cancel = self._store.on_session(self._heard)
         try:
             while True:
+                pause_s = 0.0
                 try:
                     await self._serve(await self._campaign())
                 except (SessionLost, WriteUncertain, seat.SeatLost) as loss:
                     _log.warning("controller %d: %s", self._broker_id, loss)
+                except (StoreFailed, MalformedNode) as failure:
+                    # The broker goes on serving by the last cluster state while nothing can be decided.
+                    _log.error(
+                        "controller %d tries again in a moment: %s", self._broker_id, failure
+                    )
+                    pause_s = _RETRY_S
                 finally:
                     self._resign()
+                await asyncio.sleep(pause_s)
         finally:
             cancel()
             self._ready.set()  # nobody waits for a driver that has ended
@@ -174,7 +189,12 @@ class ControllerDriver:
             mandate = await seat.take(self._store, self._broker_id, now_ms)
             if mandate is not None:
                 return mandate
-            self.controller_id = await seat.holder(self._store)
+            holder = await seat.holder(self._store)
+            if holder == self._broker_id:
+                # Kept by a session of ours that lives, from a term that a failure ended. The fence makes this safe.
+                await seat.give_up(self._store, self._broker_id)
+                continue
+            self.controller_id = holder
             self._ready.set()
             await seat.wait_until_free(self._store)
 

@@ -25,7 +25,7 @@ def with_isr(
     stays eligible. `distrusted` replicas may have lost data and are not.
     """
     if len(isr) >= partition.needed_isr:
-        return replace(partition, isr=isr, elr=(), last_known_elr=())
+        return replace(partition, isr=isr, elr=(), last_known_elr=(), emptied=())
     elr = tuple(
         replica
         for replica in partition.replicas
@@ -36,7 +36,8 @@ def with_isr(
     last_known = partition.last_known_elr
     if not isr and partition.leader != NO_LEADER:
         last_known = (partition.leader,)
-    return replace(partition, isr=isr, elr=elr, last_known_elr=last_known)
+    emptied = () if isr else partition.emptied
+    return replace(partition, isr=isr, elr=elr, last_known_elr=last_known, emptied=emptied)
 
 
 def with_min_isr(partition: Partition, min_isr: int) -> Partition:
@@ -50,6 +51,22 @@ def with_min_isr(partition: Partition, min_isr: int) -> Partition:
         return partition
     elr = partition.elr if partition.min_isr else ()
     return with_isr(replace(partition, min_isr=min_isr, elr=elr), partition.isr)
+
+
+def without_lost_disks(partition: Partition, emptied: Collection[int]) -> Partition:
+    """The partition, nobody in sync, after brokers came back without a log directory that they had.
+
+    They are not the last known leader any more, because another replica may still have everything; a partition with
+    one replica has no other. Which partitions the directory held is not known, so this counts for all of the broker's.
+    """
+    lost = [replica for replica in partition.replicas if replica in emptied]
+    if not lost or len(partition.replicas) == 1:
+        return partition
+    return replace(
+        partition,
+        last_known_elr=tuple(each for each in partition.last_known_elr if each not in lost),
+        emptied=tuple(each for each in partition.replicas if each in {*lost, *partition.emptied}),
+    )
 
 
 def with_leader(partition: Partition, leader: int) -> Partition:
@@ -87,8 +104,11 @@ def complete_copies(partition: Partition) -> set[int]:
 
 
 def unclean_leader(partition: Partition, candidates: Collection[int]) -> int | None:
-    """Any living replica, or None; one that is being added comes last, because it has the least."""
-    by_trust = sorted(partition.replicas, key=lambda replica: replica in partition.adding)
+    """Any living replica, or None; one that lost its disk or is being added comes last, because it has the least."""
+    by_trust = sorted(
+        partition.replicas,
+        key=lambda replica: (replica in partition.emptied, replica in partition.adding),
+    )
     return next((replica for replica in by_trust if replica in candidates), None)
 
 
@@ -101,7 +121,7 @@ def elect(partition: Partition, candidates: Collection[int], *, unclean: bool) -
     if leader is None:
         return without_leader(partition)
     # What others had, this leader need not have: nobody else is eligible any more.
-    outset = replace(partition, isr=(), elr=(), last_known_elr=())
+    outset = replace(partition, isr=(), elr=(), last_known_elr=(), emptied=())
     return with_leader(outset, leader)
 
 
@@ -121,12 +141,13 @@ def after_loss(
     restarted: Collection[int],
     distrusted: Collection[int],
     unclean: bool,
+    emptied: Collection[int] = (),
 ) -> Partition:
     """The partition after brokers went away or came back as another incarnation.
 
     `restarted` brokers are alive, but what they were before is void: they leave the ISR and
     come back through their leader once they have caught up. Of these, `distrusted` ones did not
-    shut down cleanly. Among the `candidates` for leadership, a restarted one may win too, when
+    shut down cleanly, and `emptied` ones lost a log directory. Among the `candidates` for leadership, a restarted one may win too, when
     nobody who stayed can lead.
     """
     steady = tuple(b for b in partition.isr if b in live and b not in restarted)
@@ -134,4 +155,6 @@ def after_loss(
         partition = with_isr(partition, steady, distrusted=distrusted)
     if partition.leader in steady:
         return partition
+    if not partition.isr:
+        partition = without_lost_disks(partition, emptied)
     return elect(partition, candidates, unclean=unclean)

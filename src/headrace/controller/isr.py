@@ -2,7 +2,7 @@
 
 Owns the fences: a proposal counts only if it comes from the living incarnation of the leader of
 this very leader epoch, builds on the newest state (partition epoch), and adds no replica whose
-broker is gone, going, or not the incarnation that the leader has seen (KIP-841, KIP-903).
+broker is gone, going, not the incarnation that the leader has seen (KIP-841, KIP-903), or cannot use its replica.
 """
 
 from collections.abc import Mapping
@@ -134,6 +134,8 @@ def _unfit(core: Core, partition: Partition, proposal: IsrProposal) -> ErrorCode
     for member in proposal.new_isr:
         broker = core.state.brokers.get(member.broker_id)
         if broker is None or broker.shutting_down:
+            return ErrorCode.INELIGIBLE_REPLICA
+        if (proposal.topic_id, proposal.partition) in broker.offline:
             return ErrorCode.INELIGIBLE_REPLICA
         if member.broker_epoch not in (ANY_BROKER_EPOCH, broker.epoch):
             return ErrorCode.INELIGIBLE_REPLICA

@@ -22,9 +22,10 @@ from headrace.controller.changes import (
 )
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import config_at
-from headrace.controller.core import Group, NodeVersions, is_partition_path
+from headrace.controller.core import MIN_ISR, Group, NodeVersions, is_partition_path
 from headrace.controller.values import Broker, ConfigKind, Endpoint, Partition
 from headrace.coordination.nodes import (
+    UNREADABLE_TOPIC_CONFIG,
     BrokerEpochNode,
     BrokerNode,
     BrokerSessionNode,
@@ -50,6 +51,8 @@ class Picture(msgspec.Struct):
     state: ClusterState = msgspec.field(default_factory=ClusterState)
     nodes: NodeVersions = msgspec.field(default_factory=NodeVersions)
     seen_epochs: dict[int, int] = {}
+    seen_directories: dict[int, tuple[str, ...]] = {}
+    has_producer_ids: bool = True
     leftovers: list[Group] = []
     faults: list[str] = []
 
@@ -81,14 +84,12 @@ def picture_of(trees: Trees, election: ControllerElected) -> Picture:
     picture = Picture()
     picture.state.apply(election)
     _add_deleted_topics(picture, trees.deleted_topics)
-    _add_configs(picture, trees.configs)
+    unreadable_topics = _add_configs(picture, trees.configs)
     _add_topics(picture, trees.topics)
+    for name in unreadable_topics:
+        _replace_unreadable_config(picture, name)
     _add_epochs(picture, trees.epochs)
-    block = trees.producer_ids
-    if block is not None:
-        picture.nodes.known[ProducerIdBlockNode.PATH] = block.version
-        next_id = ProducerIdBlockNode.decode(block.data).next_start
-        picture.state.apply(ProducerIdsAllocated(next_id))
+    _add_producer_ids(picture, trees.producer_ids)
     return picture
 
 
@@ -107,6 +108,8 @@ async def registrations(store: Store) -> dict[int, Registration]:
             broker=Broker(broker_id, node.created_txn, endpoints, registered.rack),
             previous_epoch=registered.previous_broker_epoch,
             clean_since_epoch=registered.clean_since_epoch,
+            directories=registered.directories,
+            offline_directories=registered.offline_directories,
         )
     return found
 
@@ -143,7 +146,9 @@ def _add_deleted_topics(picture: Picture, tree: Tree) -> None:
         picture.state.apply(TopicDeleted(deleted.name, topic_id, deleted.pending))
 
 
-def _add_configs(picture: Picture, tree: Tree) -> None:
+def _add_configs(picture: Picture, tree: Tree) -> list[str]:
+    """Returns the topics whose config cannot be read."""
+    unreadable_topics: list[str] = []
     for path, node in tree.items():
         resource = config_at(path)
         if resource is None:
@@ -153,18 +158,54 @@ def _add_configs(picture: Picture, tree: Tree) -> None:
             values = ConfigNode.decode(path, node.data).config
         except MalformedNode as error:
             picture.faults.append(str(error))
+            if resource[0] is ConfigKind.TOPIC:
+                unreadable_topics.append(resource[1])
             continue
         picture.state.apply(ConfigChanged(*resource, values))
+    return unreadable_topics
+
+
+def _replace_unreadable_config(picture: Picture, name: str) -> None:
+    """Nothing of the topic is deleted, and its partitions keep the minimum of in-sync replicas that they have."""
+    topic = picture.state.topics.get(name)
+    if topic is None:
+        return
+    values = dict(UNREADABLE_TOPIC_CONFIG)
+    min_isr = max(partition.min_isr for partition in topic.partitions)
+    if min_isr:
+        values[MIN_ISR] = str(min_isr)
+    picture.state.apply(ConfigChanged(ConfigKind.TOPIC, name, values))
 
 
 def _add_epochs(picture: Picture, tree: Tree) -> None:
     for path, node in tree.items():
-        broker_id = int(path.rpartition("/")[2])
+        name = path.rpartition("/")[2]
+        if not (name.isascii() and name.isdigit()):
+            picture.faults.append(f"{path}: {name} is no broker's id")
+            continue
+        broker_id = int(name)
         picture.nodes.known[path] = node.version
         try:
-            picture.seen_epochs[broker_id] = BrokerEpochNode.decode(broker_id, node.data).epoch
+            seen = BrokerEpochNode.decode(broker_id, node.data)
         except MalformedNode as error:
             picture.faults.append(str(error))
+            continue
+        picture.seen_epochs[broker_id] = seen.epoch
+        picture.seen_directories[broker_id] = seen.directories
+
+
+def _add_producer_ids(picture: Picture, block: Node | None) -> None:
+    if block is None:
+        return
+    picture.nodes.known[ProducerIdBlockNode.PATH] = block.version
+    try:
+        next_id = ProducerIdBlockNode.decode(block.data).next_start
+    except (MalformedNode, ValueError) as error:
+        # An id that is given out twice makes one producer's records the repetition of another's.
+        picture.has_producer_ids = False
+        picture.faults.append(f"no producer ids are given out before this is mended: {error}")
+        return
+    picture.state.apply(ProducerIdsAllocated(next_id))
 
 
 def _add_topics(picture: Picture, tree: Tree) -> None:
@@ -210,6 +251,7 @@ def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
                 state.elr,
                 state.last_known_elr,
                 state.min_isr,
+                state.emptied,
             )
         )
     return TopicCreated(name, topic_id, tuple(partitions))

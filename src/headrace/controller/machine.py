@@ -46,4 +46,6 @@ class ControllerMachine:
     def _apply(self, change: Change) -> None:
         self.core.state.apply(change)
         if isinstance(change, BrokerRegistered):
-            self.core.seen_epochs[change.broker.broker_id] = change.broker.epoch
+            broker = change.broker
+            self.core.seen_epochs[broker.broker_id] = broker.epoch
+            self.core.seen_directories[broker.broker_id] = broker.directories

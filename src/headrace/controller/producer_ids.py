@@ -29,6 +29,8 @@ class AllocateProducerIds(msgspec.Struct, frozen=True, kw_only=True):
         broker = core.state.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.broker_epoch:
             return Decision(answer=ProducerIdBlock(error=ErrorCode.STALE_BROKER_EPOCH))
+        if not core.has_producer_ids:
+            return Decision(answer=ProducerIdBlock(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         first = core.state.next_producer_id
         node = ProducerIdBlockNode.of(self.broker_id, first, BLOCK_LENGTH)
         return Decision(

@@ -6,6 +6,7 @@ knowing it can write nothing any more.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 import msgspec
@@ -16,6 +17,7 @@ from headrace.coordination.store import (
     BadVersion,
     Check,
     Create,
+    Delete,
     NodeExists,
     NoNode,
     Operation,
@@ -66,6 +68,14 @@ async def take(store: Store, broker_id: int, now_ms: int) -> Mandate | None:
         seat = await store.get(ControllerNode.PATH)
         return mandate if seat is not None and seat.data == claim else None
     return mandate
+
+
+async def give_up(store: Store, broker_id: int) -> None:
+    """Leave the seat to whoever comes first, if this broker holds it."""
+    node = await store.get(ControllerNode.PATH)
+    if node is not None and ControllerNode.decode(node.data).brokerid == broker_id:
+        with contextlib.suppress(NoNode, BadVersion):
+            await store.multi([Delete(ControllerNode.PATH, node.version)])
 
 
 async def wait_until_free(store: Store) -> None:

@@ -112,6 +112,8 @@ class Term:
                     new_topic_id=parts.new_topic_id,
                     random_below=parts.random_below,
                     seen_epochs=picture.seen_epochs,
+                    seen_directories=picture.seen_directories,
+                    has_producer_ids=picture.has_producer_ids,
                     max_group_bytes=parts.store.max_multi_bytes,
                 )
             )

@@ -27,6 +27,7 @@ class Broker(msgspec.Struct, frozen=True):
     """A registered broker. `epoch` tells its incarnations apart, later ones are greater.
 
     `offline` are replicas (topic id and partition) that it says it cannot use, because a disk of its own failed.
+    `directories` are the ids of its log directories, with those that it could not open at its start.
     """
 
     broker_id: int
@@ -35,6 +36,7 @@ class Broker(msgspec.Struct, frozen=True):
     rack: str | None = None
     shutting_down: bool = False
     offline: frozenset[tuple[UUID, int]] = frozenset()
+    directories: tuple[str, ...] = ()
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of a listener."""
@@ -49,6 +51,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `elr` are replicas out of the ISR that still have everything committed, because nothing could
     be committed since they left; `last_known_elr` is who led when the ISR became empty (KIP-966).
+    `emptied` are replicas that lost a log directory while nobody was in sync: the last choice of an unclean election.
     `min_isr` is the partition's effective min.insync.replicas. Leader and controller both go by it, and by nothing
     else, because the `elr` is right only for the minimum by which the leader commits; 0 where no controller wrote it.
     """
@@ -63,6 +66,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     min_isr: int = 0
+    emptied: tuple[int, ...] = ()
 
     @property
     def needed_isr(self) -> int:

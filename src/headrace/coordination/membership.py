@@ -37,6 +37,7 @@ from headrace.coordination.store import (
     SessionLost,
     SessionState,
     Store,
+    StoreFailed,
     WriteUncertain,
 )
 
@@ -44,6 +45,7 @@ _logger = logging.getLogger(__name__)
 
 _WITHDRAW_S: Final = 2.0
 _RETRY_S: Final = 0.05
+_FAILED_RETRY_S: Final = 1.0  # after a failure that the end of a session does not explain
 _REMIND_S: Final = 10.0
 
 
@@ -123,7 +125,7 @@ class BrokerRegistration:
         self._stop_hearing = store.on_session(self._heard)
 
     async def register(self) -> int:
-        """Register and return the broker's epoch; waits for as long as another holds the id. Raises StoreFailed."""
+        """Register and return the broker's epoch; waits for as long as another holds the id or the store fails."""
         while True:
             try:
                 epoch = await self._try_to_register()
@@ -135,6 +137,9 @@ class BrokerRegistration:
             except (SessionLost, WriteUncertain) as error:
                 _logger.info("broker %d registers once more: %s", self._broker_id, error)
                 await asyncio.sleep(_RETRY_S)
+            except StoreFailed as error:
+                _logger.error("broker %d cannot register, tries again: %s", self._broker_id, error)
+                await asyncio.sleep(_FAILED_RETRY_S)
 
     async def _try_to_register(self) -> int | None:
         """The epoch; None where the id is another's. Raises what the write raises."""
@@ -169,7 +174,10 @@ class BrokerRegistration:
     async def _seat_of_the_dead(self) -> list[Operation]:
         """What takes the controller's seat away from an earlier process of this broker, if that held it."""
         seat = await self._store.get(ControllerNode.PATH)
-        if seat is None or ControllerNode.decode(seat.data).brokerid != self._broker_id:
+        try:
+            if seat is None or ControllerNode.decode(seat.data).brokerid != self._broker_id:
+                return []
+        except MalformedNode:
             return []
         return [Delete(ControllerNode.PATH, seat.version)]
 
@@ -189,6 +197,12 @@ class BrokerRegistration:
                     self._lost = True
                     self._changed.set()
                     await asyncio.sleep(_RETRY_S)
+                except StoreFailed as error:
+                    _logger.error(
+                        "broker %d does not know its registration: %s", self._broker_id, error
+                    )
+                    self._changed.set()
+                    await asyncio.sleep(_FAILED_RETRY_S)
         finally:
             stop_watching()
             self._stop_hearing()
@@ -226,7 +240,7 @@ class BrokerRegistration:
                 node = await self._store.get(self._path)
                 if node is not None and node.created_txn == self.epoch:
                     await self._store.delete(self._path)
-        except (NoNode, SessionLost, WriteUncertain, TimeoutError):
+        except (NoNode, StoreFailed, TimeoutError):
             pass
 
     def _registered(self, epoch: int) -> int:

@@ -6,7 +6,7 @@ number as "version"; a number we do not know is refused, never guessed at.
 """
 
 import base64
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -48,7 +48,7 @@ class MalformedNode(HeadraceError):
 def _decode(decoder: "msgspec.json.Decoder[T]", path: str, data: bytes) -> T:
     try:
         return decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise MalformedNode(f"{path}: {error}") from error
 
 
@@ -81,6 +81,9 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version",
     clean_since_epoch: int = -1
     # Of the process that registered; its log directories name it, too.
     incarnation: str = ""
+    # The `directory.id` of each log directory that could be opened, and how many could not.
+    directories: tuple[str, ...] = ()
+    offline_directories: int = 0
 
     @staticmethod
     def path(broker_id: int) -> str:
@@ -138,6 +141,8 @@ class BrokerEpochNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
     ROOT: ClassVar[str] = "/brokers/epochs"
 
     epoch: int
+    # The log directories that this broker is known to have. One that is missing later was lost with its logs.
+    directories: tuple[str, ...] = ()
 
     @staticmethod
     def path(broker_id: int) -> str:
@@ -252,6 +257,7 @@ class PartitionStateNode(
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    emptied: tuple[int, ...] = ()
     min_isr: int = 0  # by which `elr` was derived; 0 if it was never written
 
     @staticmethod
@@ -268,6 +274,10 @@ class PartitionStateNode(
     @classmethod
     def decode(cls, path: str, data: bytes) -> "PartitionStateNode":
         return _decode(_PARTITION_STATE, path, data)
+
+
+# In force for a topic whose config cannot be read: nothing is deleted before somebody has mended it.
+UNREADABLE_TOPIC_CONFIG: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class ConfigNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):

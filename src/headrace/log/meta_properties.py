@@ -21,7 +21,7 @@ class MetaProperties(NamedTuple):
 def claim_directory(
     disk: Disk, directory: str, *, cluster_id: str, node_id: int, new_directory_id: UUID
 ) -> MetaProperties:
-    """Read the directory's identity, or give it one. SettingError if it belongs to another broker or cluster."""
+    """Read the directory's identity, or give it one; also an id, if an old file has none. SettingError if it belongs to another broker or cluster."""
     path = f"{directory}/{META_PROPERTIES_FILE}"
     content = disk.read_bytes(path)
     if content is None:
@@ -31,6 +31,8 @@ def claim_directory(
     identity = _decode(path, content, new_directory_id)
     _compare(path, "cluster.id", identity.cluster_id, cluster_id)
     _compare(path, "node.id", identity.node_id, node_id)
+    if identity.directory_id == encode_topic_id(new_directory_id):
+        disk.replace(path, _encode(identity))
     return identity
 
 

@@ -442,6 +442,14 @@ def test_only_a_refusal_at_every_address_counts(
     play(story)
 
 
+@pytest.mark.parametrize("host", ["kafka..example", "a" * 64 + ".example", "nul\0"])
+def test_an_impossible_host_says_nothing(host: str) -> None:
+    async def story() -> None:
+        assert not await refuses_connections(host, 9092)
+
+    play(story)
+
+
 def test_the_controller_hears_of_a_broker_whose_question_is_cut_off() -> None:
     async def story() -> None:
         store = EmbeddedStore()

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from headrace.client.async_connection import AsyncConnection
+from headrace.broker.main import new_loop
+from headrace.client.async_connection import AsyncConnection, connect
 from headrace.client.exchange import Disconnected
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -191,3 +192,16 @@ def test_closing_waits_until_it_is_closed() -> None:
             await connection.tell(HeartbeatRequest(), 4)
 
     run(scenario)
+
+
+@pytest.mark.parametrize("host", ["kafka..example", "a" * 64 + ".example", "nul\0"])
+def test_an_address_that_cannot_be_dialled_is_a_lost_connection(host: str) -> None:
+    """A broker dials what other brokers advertise: their mistakes must not end it."""
+
+    async def story() -> None:
+        with pytest.raises(Disconnected, match="9092"):
+            await connect(host, 9092)
+
+    for loop_factory in (new_loop(), None):
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(story())

@@ -84,6 +84,7 @@ class ClusterModel:
                 new_topic_id=self._new_topic_id,
                 random_below=lambda _: 0,
                 seen_epochs=picture.seen_epochs,
+                seen_directories=picture.seen_directories,
                 max_group_bytes=self.max_group_bytes,
             )
         )
@@ -109,9 +110,21 @@ class ClusterModel:
         self._write(self.machine.decide(event).groups[:groups])
         self.take_over()
 
-    def register(self, broker_id: int, *, clean: bool = True) -> None:
-        """A broker comes, or comes back before anyone missed it."""
-        self._register(broker_id, clean=clean)
+    def register(
+        self,
+        broker_id: int,
+        *,
+        clean: bool = True,
+        directories: tuple[str, ...] | None = None,
+        offline_directories: int = 0,
+    ) -> None:
+        """A broker comes, or comes back before anyone missed it; perhaps with other log directories than at first."""
+        self._register(
+            broker_id,
+            clean=clean,
+            directories=directories,
+            offline_directories=offline_directories,
+        )
         self.see()
 
     def lose(self, *broker_ids: int) -> None:
@@ -151,12 +164,20 @@ class ClusterModel:
             loaded.brokers[broker.broker_id] = broker
         assert _sorted(loaded) == _sorted(self.state)
         assert picture.seen_epochs == self.machine.core.seen_epochs
+        assert picture.seen_directories == self.machine.core.seen_directories
         assert picture.nodes.known == self.machine.core.nodes.known
         assert not picture.leftovers
 
     # How nodes are written.
 
-    def _register(self, broker_id: int, *, clean: bool) -> None:
+    def _register(
+        self,
+        broker_id: int,
+        *,
+        clean: bool,
+        directories: tuple[str, ...] | None = None,
+        offline_directories: int = 0,
+    ) -> None:
         self._txn += 1
         self.registrations[broker_id] = Registration(
             broker=Broker(
@@ -166,6 +187,8 @@ class ClusterModel:
                 self._racks.get(broker_id),
             ),
             previous_epoch=self.last_epochs.get(broker_id, -1) if clean else -1,
+            directories=(f"disk-{broker_id}",) if directories is None else directories,
+            offline_directories=offline_directories,
         )
         self.last_epochs[broker_id] = self._txn
 

@@ -5,6 +5,7 @@ import pytest
 from headrace.controller.brokers import OfflinePartitionsSeen, ShutdownWanted
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
+from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import NO_LEADER, ConfigKind
 from headrace.ids import TopicPartition
@@ -166,3 +167,76 @@ def test_the_shutdown_of_an_old_incarnation_is_refused() -> None:
     assert answer.error is ErrorCode.STALE_BROKER_EPOCH
     answer = model.do(ShutdownWanted(broker_id=9, broker_epoch=1))
     assert answer.error is ErrorCode.BROKER_NOT_AVAILABLE
+
+
+def everyone_died() -> ClusterModel:
+    """Three replicas, broker 0 led, and nobody is left; two must be in sync."""
+    model = cluster(0, 1, 2, min_isr=2)
+    model.lose(0, 1, 2)
+    return model
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (1, 0, 2)])
+def test_a_last_leader_that_lost_its_disk_is_not_elected(order: tuple[int, ...]) -> None:
+    model = everyone_died()
+    for broker in order:
+        model.register(broker, clean=False, directories=("new",) if broker == 0 else None)
+    partition = model.partition("t")
+    assert (partition.leader, partition.isr, partition.emptied) == (NO_LEADER, (), (0,))
+    model.check()
+    # Not after another restart of the same, now old, empty disk either; nor by another controller.
+    model.lose(0)
+    model.register(0, clean=False, directories=("new",))
+    model.take_over()
+    assert model.partition("t").leader == NO_LEADER
+    # When the operator gives up what may be lost, the replicas that kept their disks come first.
+    elect = ElectLeaders(partitions=(TopicPartition("t", 0),), election_type=ElectionType.UNCLEAN)
+    model.do(elect)
+    partition = model.partition("t")
+    assert (partition.leader, partition.emptied) == (1, ())
+
+
+def test_a_disk_lost_before_its_broker_is_missed() -> None:
+    model = cluster(0, 1, 2, min_isr=2)
+    model.lose(1)
+    model.lose(2)
+    model.register(0, clean=False, directories=("new",))
+    for broker in (1, 2):
+        model.register(broker, clean=False)
+    assert model.partition("t").leader == NO_LEADER
+
+
+def test_a_last_leader_with_its_disk_is_elected() -> None:
+    model = everyone_died()
+    for broker in (1, 2, 0):
+        model.register(broker, clean=False)
+    assert model.partition("t").leader == 0
+
+
+def test_a_directory_that_cannot_be_opened_is_not_lost() -> None:
+    model = cluster(1, 2, min_isr=2, factor=2)
+    model.lose(2)
+    model.register(1, clean=False, directories=("disk-1", "second"))
+    model.lose(1)
+    model.register(2, clean=False)
+    model.register(1, clean=False, directories=("disk-1",), offline_directories=1)
+    assert model.partition("t").leader == 1
+    # It is replaced now.
+    model.lose(1)
+    model.register(1, clean=False, directories=("disk-1", "third"))
+    assert model.partition("t").leader == NO_LEADER
+    model.check()
+
+
+def test_a_broker_that_does_not_name_its_directories_is_trusted_as_before() -> None:
+    model = everyone_died()
+    for broker in (1, 2, 0):
+        model.register(broker, clean=False, directories=())
+    assert model.partition("t").leader == 0
+
+
+def test_the_only_replica_leads_on_a_new_disk() -> None:
+    model = cluster(0, factor=1)
+    model.lose(0)
+    model.register(0, clean=False, directories=("new",))
+    assert model.partition("t").leader == 0

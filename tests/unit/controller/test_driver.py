@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from headrace.controller import driver as driver_module
 from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState, follow
@@ -317,6 +318,8 @@ def test_garbage_costs_one_topic_and_is_named(caplog: pytest.LogCaptureFixture) 
             await store.create("/brokers/ids/8", b"garbage", ephemeral=True)
             await store.create("/config/topics/bad", b"{}")
             await store.create("/admin/deleted_topics/bad", b"{}")
+            await store.create("/brokers/epochs/x", b"garbage")
+            await store.create("/brokers/epochs/7", b"\xff")
             async with Broker(store, 0).running() as broker:
                 await broker.driver.ask(topics("good"))
                 assert set(broker.state.topics) == {"good"}
@@ -324,6 +327,51 @@ def test_garbage_costs_one_topic_and_is_named(caplog: pytest.LogCaptureFixture) 
     run(story)
     for path in ("topic bad", "/brokers/ids/8", "/config/topics/bad", "/admin/deleted_topics/bad"):
         assert path in caplog.text
+    for path in ("/brokers/epochs/x", "/brokers/epochs/7"):
+        assert path in caplog.text
+
+
+def test_an_unreadable_config_deletes_nothing_and_keeps_the_minimum() -> None:
+    async def story() -> None:
+        async with opened() as store:
+            async with Broker(store, 0).running() as broker:
+                edit = ConfigEdit(key="min.insync.replicas", value="3")
+                await broker.driver.ask(topics("t"))
+                wish = ConfigWish(kind=ConfigKind.TOPIC, name="t", edits=(edit,))
+                await broker.driver.ask(AlterConfigs(wishes=(wish,)))
+            await store.set("/config/topics/t", b'{"version":1,"config":{"a":"\xff"}}', version=0)
+            async with Broker(store, 0).running() as broker:
+                config = broker.state.config(ConfigKind.TOPIC, "t")
+                assert (config["retention.ms"], config["retention.bytes"]) == ("-1", "-1")
+                assert config["min.insync.replicas"] == "3"
+                partition = broker.state.partition("t", 0)
+                assert partition is not None
+                assert partition.min_isr == 3
+
+    run(story)
+
+
+def test_no_producer_id_is_given_out_after_an_unreadable_block() -> None:
+    async def story() -> None:
+        async with opened() as store:
+            await store.create("/latest_producer_id_block", b"garbage")
+            async with Broker(store, 0).running() as broker:
+                await broker.driver.ask(topics("t"))
+                allocate = AllocateProducerIds(broker_id=0, broker_epoch=broker.registration.epoch)
+                block = await broker.driver.ask(allocate)
+                assert block.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            node = await store.get("/latest_producer_id_block")
+            assert node is not None
+            await store.set(
+                "/latest_producer_id_block",
+                b'{"version":1,"broker":0,"block_start":"1000","block_end":"1999"}',
+                version=node.version,
+            )
+            async with Broker(store, 0).running() as broker:
+                allocate = AllocateProducerIds(broker_id=0, broker_epoch=broker.registration.epoch)
+                assert (await broker.driver.ask(allocate)).first == 2000
+
+    run(story)
 
 
 def test_a_store_that_fails_is_an_answer_and_not_the_end() -> None:
@@ -347,6 +395,78 @@ def test_a_store_that_fails_is_an_answer_and_not_the_end() -> None:
             (answer,) = await broker.driver.ask(topics("t"))
             assert answer.error is ErrorCode.NONE
         await store.close()
+
+    run(story)
+
+
+@pytest.mark.parametrize("operation", ["multi", "get_tree", "children"])
+def test_a_store_that_fails_while_the_controller_reads_is_not_the_end(
+    operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it takes the seat, and as brokers come and go."""
+    monkeypatch.setattr(driver_module, "_RETRY_S", 0.001)
+
+    async def story() -> None:
+        async with opened() as store:
+            original = getattr(store, operation)
+            failures = 3
+
+            async def fail(*arguments: object, **rest: object) -> object:
+                nonlocal failures
+                if failures:
+                    failures -= 1
+                    raise StoreFailed("I/O error")
+                return await original(*arguments, **rest)
+
+            broker = Broker(store, 0)
+            await broker.registration.register()
+            monkeypatch.setattr(store, operation, fail)
+            task = asyncio.create_task(broker.driver.run())
+            await broker.until(lambda: 0 in broker.state.brokers)
+            failures = 3
+            node = BrokerNode(
+                listener_security_protocol_map={},
+                endpoints=("PLAINTEXT://b:1",),
+                host="b",
+                port=1,
+                timestamp="1",
+            )
+            await store.create(BrokerNode.path(5), node.encode(), ephemeral=True)
+            await broker.until(lambda: 5 in broker.state.brokers)
+            assert not task.done()
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(story)
+
+
+def test_a_seat_that_cannot_be_read_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(driver_module, "_RETRY_S", 0.001)
+
+    async def story() -> None:
+        async with opened() as store:
+            failed = asyncio.Event()
+            error = driver_module._log.error
+
+            def note(*arguments: object) -> None:
+                error(*arguments)
+                failed.set()
+
+            monkeypatch.setattr(driver_module._log, "error", note)
+            await store.create(ControllerNode.PATH, b"garbage", ephemeral=True)
+            broker = Broker(store, 0)
+            await broker.registration.register()
+            task = asyncio.create_task(broker.driver.run())
+            await failed.wait()
+            assert "/controller: " in caplog.text
+            await store.delete(ControllerNode.PATH)
+            await broker.until(lambda: 0 in broker.state.brokers)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     run(story)
 

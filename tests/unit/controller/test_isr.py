@@ -7,6 +7,7 @@ import pytest
 
 from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.isr import AlterPartition, AlterPartitionAnswer, IsrMember, IsrProposal
+from headrace.controller.offline_replicas import ReplicasOffline
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.cluster_model import ClusterModel
@@ -107,3 +108,17 @@ def test_the_second_proposal_for_a_partition_in_one_request_is_obsolete(
 ) -> None:
     (answer,) = send(model, proposal(model, 0, 1), proposal(model, 0)).partitions
     assert answer.error is ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_a_replica_on_a_failed_disk_does_not_join(model: ClusterModel) -> None:
+    def tell(replicas: frozenset[tuple[UUID, int]]) -> None:
+        offline = ReplicasOffline(broker_id=2, broker_epoch=model.epoch(2), replicas=replicas)
+        assert model.do(offline) is ErrorCode.NONE
+
+    tell(frozenset({(model.topic_id("t"), 0)}))
+    assert model.partition("t").isr == (0, 1)
+    answer = send(model, proposal(model, 0, 1, 2))
+    assert answer.partitions[0].error is ErrorCode.INELIGIBLE_REPLICA
+    assert model.partition("t").isr == (0, 1)
+    tell(frozenset())
+    assert send(model, proposal(model, 0, 1, 2)).partitions[0].error is ErrorCode.NONE

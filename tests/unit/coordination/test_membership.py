@@ -1,10 +1,11 @@
 """How a broker joins: whose id it is, whose registration, and what a lost session does to it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from headrace.coordination import membership
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import (
     BrokerRegistration,
@@ -12,7 +13,15 @@ from headrace.coordination.membership import (
     prepare,
 )
 from headrace.coordination.nodes import ROOTS, BrokerNode, BrokerSessionNode, ControllerNode
-from headrace.coordination.store import Create, Delete, Node, SessionState, WriteUncertain
+from headrace.coordination.store import (
+    Create,
+    Delete,
+    Node,
+    Operation,
+    SessionState,
+    StoreFailed,
+    WriteUncertain,
+)
 from headrace.testing.memory_store import Leg, MemoryStore, MemoryTree
 
 
@@ -330,3 +339,25 @@ def test_nobody_waits_for_a_store_out_of_reach_in_order_to_leave_it() -> None:
 
     asyncio.run(story())
     assert tree.get(BrokerNode.path(1)) is not None, "it goes with the session"
+
+
+def test_a_broker_registers_when_the_store_works_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(membership, "_FAILED_RETRY_S", 0)
+
+    async def story(store: EmbeddedStore) -> None:
+        multi, failures = store.multi, 2
+
+        async def fail(operations: Sequence[Operation]) -> None:
+            nonlocal failures
+            if failures:
+                failures -= 1
+                raise StoreFailed("no space is left")
+            await multi(operations)
+
+        monkeypatch.setattr(store, "multi", fail)
+        assert await BrokerRegistration(store, 1, broker_node()).register() > 0
+
+    run(story)
+    assert caplog.text.count("broker 1 cannot register, tries again: no space is left") == 2

@@ -35,16 +35,24 @@ BROKER = BrokerNode(
     previous_broker_epoch=17,
     clean_since_epoch=9,
     incarnation="0b5f7a52-9f6f-4f0e-8f5b-0d9a3c0f6a11",
+    directories=("vnLeD7r1T8yWq0uVTkW0Yw",),
 )
 TOPIC = TopicNode(text_of_id(TOPIC_ID), {0: (1, 2), 1: (3, 1, 2)}, {1: (3,)}, {1: (2,)})
 STATE = PartitionStateNode(controller_epoch=4, leader=1, leader_epoch=7, isr=(1, 2), min_isr=1)
 SHRUNK = PartitionStateNode(
-    controller_epoch=4, leader=-1, leader_epoch=8, isr=(), elr=(2,), last_known_elr=(1,), min_isr=2
+    controller_epoch=4,
+    leader=-1,
+    leader_epoch=8,
+    isr=(),
+    elr=(2,),
+    last_known_elr=(1,),
+    emptied=(3,),
+    min_isr=2,
 )
 EXAMPLES = {
     BrokerNode.path(1): BROKER.encode(),
     BrokerSessionNode.path(1): BrokerSessionNode(BROKER.incarnation).encode(),
-    BrokerEpochNode.path(1): BrokerEpochNode(42).encode(),
+    BrokerEpochNode.path(1): BrokerEpochNode(42, ("vnLeD7r1T8yWq0uVTkW0Yw",)).encode(),
     ControllerNode.PATH: ControllerNode(1, "1700000000000").encode(),
     ControllerEpochNode.PATH: ControllerEpochNode.encode(4),
     ClusterIdNode.PATH: ClusterIdNode("XRrgxjsfSoadVQ9sOguOIQ").encode(),

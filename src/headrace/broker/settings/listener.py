@@ -58,6 +58,10 @@ def _parse(setting: str, entry: str, protocols: Mapping[str, str]) -> Listener:
         raise SettingError(f"{setting}: {entry}: there is no port {port}")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
+    try:
+        host.encode("idna")
+    except UnicodeError as error:
+        raise SettingError(f"{setting}: {entry}: {host} cannot be a host name: {error}") from error
     name = name.upper()
     protocol = protocols.get(name)
     if protocol is None:

@@ -87,6 +87,7 @@ class SimulatedBroker:
         self.around = around
         self.broker_id = broker_id
         self.disk = MemoryDisk()
+        self.disks = 1  # how many it had
         self.condition = Condition.DOWN
         self.skew_ms = 0  # of the wall clock
         self.lags_until_ms = 0
@@ -172,6 +173,7 @@ class SimulatedBroker:
         self._stop()
         if loses_disk:
             self.disk = MemoryDisk()
+            self.disks += 1
         elif loses_power:
             self.disk.crash(self.around.chance)
         else:

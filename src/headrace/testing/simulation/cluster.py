@@ -205,14 +205,19 @@ class Cluster:
                     broker.start()
 
     def _unwell(self) -> str | None:
-        """What is not as it should be, if anything."""
+        """What is not as it should be, if anything. A partition that waits for an operator is as it should be."""
         for broker in self.brokers.values():
             if broker.condition is not Condition.UP:
                 return f"broker {broker.broker_id} is {broker.condition.value}"
+        led = {
+            where: truth
+            for where, truth in self.invariants.truths.items()
+            if not truth.waits_for_operator
+        }
         for producer in self.producers:
-            if producer.pending is not None:
+            if producer.pending is not None and producer.pending[0] in led:
                 return f"producer {producer.producer_id} waits for {producer.pending[0]}"
-        for where, truth in self.invariants.truths.items():
+        for where, truth in led.items():
             stored = truth.stored
             assert stored is not None
             state = self.brokers[1].cluster.state.partition(*where)
@@ -223,7 +228,7 @@ class Cluster:
             if set(truth.views) != set(stored.isr) or len(ends | marks) != 1:
                 return f"{where}: replicas {sorted(truth.views)} end at {ends}, marks {marks}"
         for consumer in self.consumers:
-            if consumer.position < self.invariants.truths[consumer.where].end:
+            if consumer.where in led and consumer.position < led[consumer.where].end:
                 return f"a consumer of {consumer.where} is at {consumer.position}"
         return None
 

@@ -1,8 +1,9 @@
 """What goes wrong in a simulated cluster, when, and for how long. Chance comes from the cluster's seed.
 
 What is asked of the cluster is what it promises: it survives one lost disk where two must be in sync. A broker that died
-counts as having perhaps lost something until it is in sync again, for nobody else can know better; so a disk is lost only while
-every other broker is whole, and nobody is killed while one is being made whole.
+counts as having perhaps lost something until it is in sync again, for nobody else can know better; so the tail of a disk is lost only while
+every other broker is whole, and nobody is killed while one is being made whole. A whole disk may be lost while others are
+down, if one of them has everything: then the partition may end without a leader, but with its records.
 """
 
 from collections.abc import Callable
@@ -70,6 +71,7 @@ class Nemesis:
             Fault.DELETE: self._delete,
             Fault.MINIMUM: self._change_minimum,
             Fault.FULL: self._fill,
+            Fault.BLACKOUT: self._black_out,
         }
 
     def start(self) -> None:
@@ -133,19 +135,41 @@ class Nemesis:
             self._start_again(broker)
 
     def _wipe(self, broker: SimulatedBroker) -> None:
-        if self._may_die(broker, loses=True):
+        if self._may_die(broker, loses=True, has_copy=self._has_copy_elsewhere(broker)):
             broker.die(loses_disk=True)
             self._start_again(broker)
 
-    def _may_die(self, broker: SimulatedBroker, *, loses: bool) -> bool:
+    def _black_out(self, broker: SimulatedBroker) -> None:
+        if not self._may_die(broker, loses=True, has_copy=self._has_copy_elsewhere(broker)):
+            return
+        broker.die(loses_disk=True)
+        self._start_again(broker)
+        for other in self._around.brokers.values():
+            if other.condition is Condition.UP:
+                self._dead.setdefault(other.broker_id, False)
+                other.die()
+                self._start_again(other)
+
+    def _may_die(self, broker: SimulatedBroker, *, loses: bool, has_copy: bool = False) -> bool:
         self._dead = {each: lost for each, lost in self._dead.items() if not self._is_whole(each)}
         others = [lost for each, lost in self._dead.items() if each != broker.broker_id]
         plan = self._around.plan
         has_promise = plan.is_minimum_fixed and plan.min_insync_replicas >= 2
-        if any(others) or (loses and (others or not has_promise)):
+        if any(others) or (loses and not ((has_copy or not others) and has_promise)):
             return False
         self._dead[broker.broker_id] = loses or self._dead.get(broker.broker_id, False)
         return True
+
+    def _has_copy_elsewhere(self, broker: SimulatedBroker) -> bool:
+        """Whether for each partition another broker, up or down, has everything that is committed on its disk."""
+        return all(
+            any(
+                view.good_to >= truth.end
+                for other, view in truth.views.items()
+                if other != broker.broker_id
+            )
+            for truth in self._around.invariants.truths.values()
+        )
 
     def _is_whole(self, broker_id: int) -> bool:
         """Whether a broker that died is known to have come back, and is in sync wherever it is a replica."""

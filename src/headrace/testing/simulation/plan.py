@@ -32,6 +32,7 @@ class Fault(Enum):
     DELETE = "delete"  # records are deleted from the front
     MINIMUM = "minimum"  # an operator changes the topic's min.insync.replicas
     FULL = "full"  # a disk has no room for a while
+    BLACKOUT = "blackout"  # all processes die at once, and one comes back with an empty disk
 
 
 # Faults that end no session: under these, no unclean election may come about even where it is allowed.
@@ -47,6 +48,9 @@ _SESSIONS_LIVE = frozenset(
         Fault.DELETE,
     )
 )
+
+
+_DRAWN_LAST = (Fault.MINIMUM, Fault.FULL, Fault.BLACKOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +98,7 @@ def draw_plan(seed: int, steps: int) -> Plan:
         slow=chance.choice((0.0, 0.02, 0.1, 0.3)),
         slow_ms=chance.choice((300, 1_000, 4_000)),
     )
-    kinds: list[Fault] = [fault for fault in Fault if fault not in (Fault.MINIMUM, Fault.FULL)]
+    kinds: list[Fault] = [fault for fault in Fault if fault not in _DRAWN_LAST]
     if broker_count == replication_factor:
         kinds.remove(Fault.MOVE)
     faults = chance.sample(kinds, chance.randint(1, 6))
@@ -126,7 +130,9 @@ def draw_plan(seed: int, steps: int) -> Plan:
         defaults_differ=chance.random() < 0.1,
         allows_unclean_elections=is_unclean,
     )
-    # Drawn last, so that the other seeds stand for what they stood for before there was this fault.
+    # Drawn last, so that the other seeds stand for what they stood for before there were these faults.
     if chance.random() < 0.15:
         plan = replace(plan, faults=(*plan.faults, Fault.FULL))
+    if chance.random() < 0.1 and not is_unclean:
+        plan = replace(plan, faults=(*plan.faults, Fault.BLACKOUT))
     return plan

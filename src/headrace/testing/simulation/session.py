@@ -159,6 +159,7 @@ class SimulatedSession:
             previous_broker_epoch=self._previous.broker_epoch,
             clean_since_epoch=self._previous.since_epoch,
             incarnation=f"{broker_id}.{life}",
+            directories=(f"{broker_id}.{self._broker.disks}",),
         )
 
     async def _try_to_register(self, node: BrokerNode) -> int | None:

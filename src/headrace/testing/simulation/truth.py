@@ -128,6 +128,16 @@ class Truth:
         self.stored: PartitionStateNode | None = None
         self.stored_epoch = -1
 
+    @property
+    def waits_for_operator(self) -> bool:
+        """Whether a disk was lost while nobody was in sync, so that only an unclean election gives a leader again."""
+        stored = self.stored
+        return (
+            stored is not None
+            and bool(stored.emptied)
+            and not (stored.isr or stored.elr or stored.last_known_elr)
+        )
+
     def commit(self, view: ReplicaView, high_watermark: int) -> None:
         """A leader says that everything below its high watermark is committed."""
         fresh = []

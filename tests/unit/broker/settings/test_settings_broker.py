@@ -109,6 +109,8 @@ def test_listeners_have_names_and_protocols() -> None:
         ({"listeners": "PLAINTEXT://a:99999"}, "there is no port 99999"),
         ({"listeners": "CONTROLLER://a:1"}, "none is left for clients"),
         ({"advertised.listeners": "SSL://a:1"}, "advertised.listeners: SSL://a:1: .* has no SSL"),
+        ({"advertised.listeners": "PLAINTEXT://kafka..example:1"}, "cannot be a host name"),
+        ({"listeners": f"PLAINTEXT://{'a' * 64}.example:1"}, "cannot be a host name"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "a client cannot dial that host"),
         ({"inter.broker.listener.name": "X"}, "inter.broker.listener.name: .*no X"),
         ({"listener.security.protocol.map": "A:TLS"}, "listener.security.protocol.map: A:TLS"),
