@@ -26,7 +26,7 @@ class FlushPlan(NamedTuple):
         """Up to where the log is durable after `run`, given how it stands now; -1 if that proves nothing."""
         if cuts != self.cuts:
             return -1  # what was synced may be gone, and others in its place
-        if active_offset == self.end_offset > self.active_offset:
+        if active_offset >= self.end_offset > self.active_offset:
             return self.end_offset - 1  # sealed meanwhile: its indexes are not synced yet
         return self.end_offset
 

@@ -210,7 +210,7 @@ class PartitionLog:
             return active
         if active.size:
             active.seal()
-            if self.recovery_point >= base_offset:
+            if self.recovery_point >= self.log_end_offset:
                 active.sync()  # no later flush will: all its batches are durable already
         path = f"{self.directory}/{offset_name(base_offset)}"
         segment = Segment.create(self.disk, path, base_offset, self.config, now_ms=now_ms)
@@ -392,13 +392,16 @@ class PartitionLog:
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""
-        for segment in list(segments):
-            if segment is self.segments.active:
-                self.roll(now_ms)
-            self.retire(segment, now_ms)
-        self._changed_directories.append(self.directory)
+        try:
+            for segment in list(segments):
+                if segment is self.segments.active:
+                    self.roll(now_ms)
+                self.retire(segment, now_ms)
+        finally:
+            # Also if there was no room for the roll: a reader below the new start must be refused.
+            self._changed_directories.append(self.directory)
+            self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
         self.snapshots.remove_superfluous(self.segments.first.base_offset)
-        self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
 
     def retire(self, segment: Segment, now_ms: int, *, replaced: bool = False) -> None:
         """Take a segment out of the log; readers that hold a slice of it go on reading."""
@@ -431,7 +434,12 @@ class PartitionLog:
     @property
     def has_unflushed_segments(self) -> bool:
         """Whether whole segments wait to be synced: a crash now would make the next start read them."""
-        return self.recovery_point < self.segments.active.base_offset
+        return self.recovery_point < self._sealed_end_offset
+
+    @property
+    def _sealed_end_offset(self) -> int:
+        # An active segment created for a batch behind a gap, which then could not be written, starts past the log's end.
+        return min(self.segments.active.base_offset, self.log_end_offset)
 
     def unflushed(self, *, sealed_only: bool = False) -> FlushPlan:
         """What to sync, here or elsewhere, to make the log durable up to its end, or some way towards it."""
@@ -442,7 +450,7 @@ class PartitionLog:
         directories, self._changed_directories = self._changed_directories, []
         return plan_flush(
             self.segments.from_offset(self.recovery_point),
-            end_offset=self.segments.active.base_offset if sealed_only else self.log_end_offset,
+            end_offset=self._sealed_end_offset if sealed_only else self.log_end_offset,
             behind=[
                 *self.snapshots.syncers(),
                 *(partial(self.disk.sync_directory, path) for path in dict.fromkeys(directories)),

@@ -280,3 +280,38 @@ def test_an_empty_segment_at_the_end_of_the_log_stays() -> None:
         log = open_sample(story.disk, CONFIG, clean=clean, recovery_point=6)
         assert [segment.base_offset for segment in log.segments] == [0, 6]
         log.close(NOW_MS)
+
+
+# ---- the recovery point
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_failed_append_behind_a_gap_does_not_move_the_recovery_point_past_the_end(
+    seed: int,
+) -> None:
+    """The roll for the batch behind the gap succeeds, its append does not, and another leader goes on at the old end."""
+    story = Story()
+    for _ in range(3):
+        story.append(2)
+    story.follow(story.end_offset)
+    for operations in range(MANY_OPERATIONS):
+        story.disk.fail(operations, DiskFull, lasts=True)
+        story.follow(1000)
+        story.disk.work()
+        if story.log.segments.active.base_offset == 1000:
+            break
+    assert story.log.log_end_offset == story.end_offset == 7
+    plan = story.log.unflushed(sealed_only=True)
+    plan.run()
+    story.log.mark_flushed(plan, NOW_MS)
+    assert story.log.recovery_point <= 7
+    assert not story.log.has_unflushed_segments
+    for _ in range(20):
+        story.follow(story.end_offset)
+    story.flush()
+    assert story.log.recovery_point == story.end_offset
+    story.at_least = len(story.taken)
+    story.disk.crash(Random(seed))
+    again = open_sample(story.disk, CONFIG, recovery_point=story.log.recovery_point)
+    story.check(again)
+    assert again.log_end_offset == story.end_offset
