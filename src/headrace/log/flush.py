@@ -16,9 +16,10 @@ class FlushPlan(NamedTuple):
     end_offset: int
     active_offset: int  # base offset of the segment that was active
     cuts: int  # how often the log had been truncated
+    directories: tuple[str, ...]  # whose names are synced behind the segments
 
     def run(self) -> None:
-        """Sync, in order. Raises DiskFailed."""
+        """Sync, in order. Raises DiskFailed; DiskFull only if all but the directories are synced."""
         for sync in self.syncs:
             sync()
 
@@ -32,7 +33,12 @@ class FlushPlan(NamedTuple):
 
 
 def plan_flush(
-    segments: list[Segment], *, end_offset: int, behind: list[Callable[[], None]], cuts: int
+    segments: list[Segment],
+    *,
+    end_offset: int,
+    behind: list[Callable[[], None]],
+    cuts: int,
+    directories: tuple[str, ...],
 ) -> FlushPlan:
     """A plan for a log's last segments, up to `end_offset` or some way towards it, and what to sync behind them."""
     active = segments[-1]
@@ -45,4 +51,4 @@ def plan_flush(
             syncs.append(segment.log.syncer())
     if len(segments) > _SEGMENTS_PER_PLAN:
         end_offset = min(end_offset, segments[_SEGMENTS_PER_PLAN].base_offset)
-    return FlushPlan((*syncs, *behind), end_offset, active.base_offset, cuts)
+    return FlushPlan((*syncs, *behind), end_offset, active.base_offset, cuts, directories)
