@@ -50,11 +50,14 @@ class CleanRun(NamedTuple):
     since_epoch: int
     cluster_id: str = ""  # epochs of different clusters say nothing about each other
 
-    def encode(self) -> bytes:
-        """The marker's content."""
+    def encode(self, unopened: Iterable[TopicPartition] = ()) -> bytes:
+        """The marker's content. It does not speak of the logs in `unopened`, which were not closed."""
         epoch, since, cluster_id = self
         cluster = f',"clusterId":"{cluster_id}"' if cluster_id else ""
-        return f'{{"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}{cluster}}}'.encode()
+        names = ",".join(f'"{topic_partition}"' for topic_partition in unopened)
+        but = f',"unopened":[{names}]' if names else ""
+        fields = f'"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}{cluster}{but}'
+        return f"{{{fields}}}".encode()
 
     @classmethod
     def decode(cls, marker: bytes | None) -> "CleanRun":
@@ -79,6 +82,7 @@ class LogDir:
     futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     unborn: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+    unopened: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # each is in `broken`
     # The largest offset that the checkpoint files say of a partition, whichever log had its name then.
     checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
 
@@ -147,6 +151,7 @@ class LogDirs:
         path = directory.path
         marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
+        unopened = _unopened(marker)
         self._previous.add(CleanRun.decode(marker))
         if clean:
             # Gone for good before anything is written: only a stop that completed may leave it behind.
@@ -173,12 +178,13 @@ class LogDirs:
                 self._disk.rename(f"{path}/{name}", f"{path}/{self._aside(name, 'stray')}")
                 continue
             checkpointed = Checkpointed(
-                clean=clean,
+                clean=clean and name not in unopened,
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
                 cleaned_to=cleaned_to.get(topic_partition),
             )
-            found.append(FoundLog(topic_partition, f"{path}/{name}", checkpointed))
+            high_watermark = directory.high_watermarks.get(topic_partition)
+            found.append(FoundLog(topic_partition, f"{path}/{name}", checkpointed, high_watermark))
         return found
 
     def _note_unfinished_move(self, path: str, name: str) -> None:
@@ -195,20 +201,20 @@ class LogDirs:
         for done, (each, log) in enumerate(zip(found, opened, strict=True), 1):
             if isinstance(log, PartitionLog):
                 directory.logs[each.topic_partition] = log
-                high_watermark = directory.high_watermarks.get(each.topic_partition)
-                if high_watermark is not None and not each.checkpointed.clean:
-                    limited = log.notes.limit(high_watermark)
+                if each.high_watermark is not None and not each.checkpointed.clean:
+                    limited = log.notes.limit(each.high_watermark)
                     directory.high_watermarks[each.topic_partition] = limited
                 if log.topic_id is not None and each.was_never_flushed:
                     # It is there, but nothing tells that it would survive a power loss.
                     directory.unborn[each.topic_partition] = log
             else:
                 self.broken[each.topic_partition] = log
+                directory.unopened[each.topic_partition] = each
             yield done, len(found)
 
     def _open_log(self, found: FoundLog, *, now_ms: int) -> PartitionLog | str:
         """The log, or why it cannot be opened."""
-        topic_partition, path, checkpointed = found
+        topic_partition, path, checkpointed, _ = found
         try:
             return open_log(
                 self._disk,
@@ -232,7 +238,6 @@ class LogDirs:
 
     def close(self, now_ms: int, *, run: CleanRun = UNKNOWN_RUN) -> None:
         """Close every log and leave the marker that spares the next start a recovery."""
-        marker = run.encode()
         for path, directory in list(self._online.items()):
             for copy in directory.futures.values():
                 copy.abandon()
@@ -244,6 +249,7 @@ class LogDirs:
                 for checkpoint, content in checkpoints.files:
                     self._disk.replace(checkpoint, content)
                 self.checkpointed(checkpoints)
+                marker = run.encode(directory.unopened)
                 self._disk.replace(f"{path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
                 # Without the marker the next start verifies what is here; nothing is lost.
@@ -308,7 +314,7 @@ class LogDirs:
         DiskFailed if none can be written.
         """
         failure = DiskFailed(f"{topic_partition}: no log directory is online")
-        self._free_name(str(topic_partition))
+        self._free_name(topic_partition)
         wanted = self.wanted.pop(topic_partition, None)
         for directory in sorted(
             self._online.values(), key=lambda each: (each.path != wanted, len(each.logs))
@@ -322,13 +328,15 @@ class LogDirs:
                     self._disk.remove_tree(path)  # or the partition would be found twice one day
         raise failure
 
-    def _free_name(self, name: str) -> None:
+    def _free_name(self, topic_partition: TopicPartition) -> None:
         """Set aside what lies where a new log may be created: a log that could not be opened, of an older topic."""
+        name = str(topic_partition)
         for directory in self._online.values():
             path = f"{directory.path}/{name}"
             if self._disk.exists(path):
                 target = f"{directory.path}/{self._aside(name, 'stray')}"
                 self._disk.rename(path, target)
+                directory.unopened.pop(topic_partition, None)
                 _logger.warning("%s could not be opened and makes room: now %s", path, target)
 
     def _create_in(
@@ -420,12 +428,22 @@ class LogDirs:
         cleaned_to = {
             log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None
         }
+        high_watermarks = dict(directory.high_watermarks)
+        for topic_partition, found in directory.unopened.items():
+            # It may open at the next start: until then the files say of it what they said.
+            known = found.checkpointed
+            recovery_points[topic_partition] = known.recovery_point
+            log_starts[topic_partition] = known.log_start_offset
+            if known.cleaned_to is not None:
+                cleaned_to[topic_partition] = known.cleaned_to
+            if found.high_watermark is not None:
+                high_watermarks[topic_partition] = found.high_watermark
         files = [
             (f"{directory.path}/{name}", encode_offsets(offsets))
             for name, offsets in (
                 (RECOVERY_POINT_FILE, recovery_points),
                 (LOG_START_FILE, log_starts),
-                (HIGH_WATERMARK_FILE, directory.high_watermarks),
+                (HIGH_WATERMARK_FILE, high_watermarks),
                 (CLEANER_FILE, cleaned_to),
             )
         ]
@@ -436,6 +454,12 @@ class LogDirs:
             _largest(recovery_points, log_starts, cleaned_to),
             [(log, cut) for log, cut in truncated if cut is not None],
         )
+
+
+def _unopened(marker: bytes | None) -> set[str]:
+    """Names of the logs that were not closed when the marker was written."""
+    names = re.search(rb'"unopened"\s*:\s*\[([^\]]*)\]', marker or b"")
+    return set() if names is None else set(re.findall(r'"([^"]+)"', names[1].decode()))
 
 
 def _largest(*checkpoints: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
