@@ -307,37 +307,69 @@ class LogDirs:
         return any(topic_partition in directory.futures for directory in self._online.values())
 
     def create(
-        self, topic_partition: TopicPartition, topic_id: UUID, *, now_ms: int
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        now_ms: int,
+        on_failed: Callable[[str, DiskFailed], None] | None = None,
     ) -> PartitionLog:
         """A new, empty log where it is wanted, or in the directory that has the fewest and some room.
 
-        DiskFailed if none can be written.
+        A directory that fails, other than by being full, goes offline by `on_failed` (default: `take_offline`), and the next
+        one is tried. DiskFailed if none can be written.
         """
         failure = DiskFailed(f"{topic_partition}: no log directory is online")
-        self._free_name(topic_partition)
         wanted = self.wanted.pop(topic_partition, None)
-        for directory in sorted(
+        directories = sorted(
             self._online.values(), key=lambda each: (each.path != wanted, len(each.logs))
-        ):
-            path = f"{directory.path}/{topic_partition}"
+        )
+        usable: list[LogDir] = []
+        for directory in directories:
             try:
-                return self._create_in(directory, topic_partition, topic_id, now_ms)
+                self._free_name(directory, topic_partition)
+                usable.append(directory)
             except DiskFull as error:
                 failure = error
+            except DiskFailed as error:
+                failure = error
+                self._give_up(directory, error, on_failed)
+        for directory in usable:
+            try:
+                return self._create_in(directory, topic_partition, topic_id, now_ms)
+            except DiskFailed as error:
+                failure = error
+            try:
+                # Or the partition would be found twice one day.
+                path = f"{directory.path}/{topic_partition}"
                 if self._disk.exists(path):
-                    self._disk.remove_tree(path)  # or the partition would be found twice one day
+                    self._disk.remove_tree(path)
+            except DiskFailed as error:
+                failure = error
+            if not isinstance(failure, DiskFull):
+                self._give_up(directory, failure, on_failed)
         raise failure
 
-    def _free_name(self, topic_partition: TopicPartition) -> None:
+    def _give_up(
+        self,
+        directory: LogDir,
+        error: DiskFailed,
+        on_failed: Callable[[str, DiskFailed], None] | None,
+    ) -> None:
+        if on_failed is None:
+            self.take_offline(directory.path, str(error))
+        else:
+            on_failed(directory.path, error)
+
+    def _free_name(self, directory: LogDir, topic_partition: TopicPartition) -> None:
         """Set aside what lies where a new log may be created: a log that could not be opened, of an older topic."""
         name = str(topic_partition)
-        for directory in self._online.values():
-            path = f"{directory.path}/{name}"
-            if self._disk.exists(path):
-                target = f"{directory.path}/{self._aside(name, 'stray')}"
-                self._disk.rename(path, target)
-                directory.unopened.pop(topic_partition, None)
-                _logger.warning("%s could not be opened and makes room: now %s", path, target)
+        path = f"{directory.path}/{name}"
+        if self._disk.exists(path):
+            target = f"{directory.path}/{self._aside(name, 'stray')}"
+            self._disk.rename(path, target)
+            directory.unopened.pop(topic_partition, None)
+            _logger.warning("%s could not be opened and makes room: now %s", path, target)
 
     def _create_in(
         self, directory: LogDir, topic_partition: TopicPartition, topic_id: UUID, now_ms: int
