@@ -6,6 +6,7 @@ Python never touches a mapped page, because a page that the disk cannot read is 
 
 import errno
 import fcntl
+import logging
 import mmap
 import os
 import shutil
@@ -18,6 +19,8 @@ from typing import Final
 from headrace.errors import DiskFailed, DiskFull
 from headrace.log.disk import DiskUsage, FileStat
 from headrace.log.reserved_space import RESERVE_FROM_BYTES, reserve
+
+_logger = logging.getLogger(__name__)
 
 # Up to this length a copy out of the page cache costs no more than a mapped view.
 _COPIED_BYTES: Final = 64 * 1024
@@ -47,7 +50,16 @@ def disk_error(path: str, error: OSError) -> DiskFailed:
 class OsFile:
     """A file of the operating system; its descriptor is borrowed from the disk's bounded set."""
 
-    __slots__ = ("_disk", "_fd", "_map", "_path", "_reserved", "_size", "_viewed_bytes")
+    __slots__ = (
+        "_close_error",
+        "_disk",
+        "_fd",
+        "_map",
+        "_path",
+        "_reserved",
+        "_size",
+        "_viewed_bytes",
+    )
 
     def __init__(self, disk: "OsDisk", path: str, size: int | None) -> None:
         self._disk = disk
@@ -57,6 +69,7 @@ class OsFile:
         self._map: memoryview | None = None
         self._reserved = RESERVE_FROM_BYTES  # no room is asked for below this size
         self._viewed_bytes = 0  # since pages were let go
+        self._close_error: str | None = None
 
     @property
     def path(self) -> str:
@@ -178,6 +191,9 @@ class OsFile:
 
     def syncer(self) -> Callable[[], None]:
         path = self._path
+        if self._close_error is not None:
+            # The kernel tells of a lost write once: the sync of a descriptor opened later would succeed.
+            raise DiskFailed(f"{path}: an earlier close failed: {self._close_error}")
         with _failing(path):
             descriptor = os.dup(
                 self.fileno()
@@ -185,12 +201,13 @@ class OsFile:
 
         def sync() -> None:
             try:
-                os.fdatasync(descriptor)
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
             except OSError as error:
                 # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
                 raise DiskFailed(f"{path}: {error.strerror}") from error
-            finally:
-                os.close(descriptor)
 
         return sync
 
@@ -205,6 +222,11 @@ class OsFile:
         if self._reserved != RESERVE_FROM_BYTES and self._fd is not None:
             with suppress(DiskFailed):
                 self.truncate(self.size)
+
+    def close_failed(self, error: OSError) -> None:
+        """For the disk: what was written may be lost. Reads go on; no later sync says that all is well."""
+        self._close_error = error.strerror or str(error)
+        _logger.error("%s: closing it failed: %s", self._path, self._close_error)
 
     def drop_descriptor(self) -> int | None:
         """For the disk: forget descriptor and mapping. Views handed out keep their pages."""
@@ -239,8 +261,10 @@ class OsDisk:
         descriptor = file.drop_descriptor()
         if descriptor is not None:
             self._open.pop(file, None)
-            with _failing(file.path):
+            try:
                 os.close(descriptor)
+            except OSError as error:
+                file.close_failed(error)
 
     def open(self, path: str, size: int | None = None) -> OsFile:
         return OsFile(self, path, size)
@@ -338,7 +362,7 @@ class OsDisk:
                 if library.syncfs(descriptor):
                     raise DiskFailed(f"{directory}: {os.strerror(ctypes.get_errno())}")
             finally:
-                os.close(descriptor)
+                _close(descriptor)
 
         return sync
 
@@ -353,9 +377,15 @@ class OsDisk:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(descriptor)
+            _close(descriptor)
             raise DiskFailed(f"{path}: another broker uses this directory") from error
-        return partial(os.close, descriptor)
+        return partial(_close, descriptor)
+
+
+def _close(descriptor: int) -> None:
+    """Close a descriptor through which nothing was written; the kernel releases it even if that fails."""
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def _overwritten(path: str, data: bytes) -> bool:
@@ -368,12 +398,12 @@ def _overwritten(path: str, data: bytes) -> bool:
     except OSError:
         return False
     try:
-        if os.fstat(descriptor).st_size > len(data) or len(data) > _SECTOR_BYTES:
-            return False
-        return os.pwrite(descriptor, data, 0) == len(data)
+        try:
+            if os.fstat(descriptor).st_size > len(data) or len(data) > _SECTOR_BYTES:
+                return False
+            return os.pwrite(descriptor, data, 0) == len(data)
+        finally:
+            os.close(descriptor)
     except OSError:
-        return (
-            False  # what stands in its way will stand in the way of the other as well, and be told
-        )
-    finally:
-        os.close(descriptor)
+        # What stands in its way will stand in the way of the other as well, and be told.
+        return False

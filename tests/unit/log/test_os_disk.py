@@ -3,6 +3,7 @@
 import errno
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,60 @@ def test_a_kernel_that_cannot_check_a_mapping_is_not_given_any(
         assert mapped.view(0, MIB) == bytes(range(256)) * 4096
         assert type(mapped.view(0, MIB)) is bytes
     assert len(asked) == 1
+
+
+def failing_close(descriptor: int, close: Callable[[int], None] = os.close) -> None:
+    """As on a network file system: the descriptor is gone, and so may be what was written through it."""
+    close(descriptor)
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_close_that_fails_raises_nothing_and_no_later_sync_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = OsDisk()
+    file = disk.create(str(tmp_path / "file"))
+    file.append(b"content")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", failing_close)
+        file.close()
+    assert "file: closing it failed: Input/output error" in caplog.text
+    assert file.read(0, 7) == b"content"
+    with pytest.raises(DiskFailed, match="an earlier close failed"):
+        file.syncer()()
+    file.close()
+
+
+def test_a_sync_whose_close_fails_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = OsDisk()
+    file = disk.create(str(tmp_path / "file"))
+    file.append(b"content")
+    sync = file.syncer()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", failing_close)
+        with pytest.raises(DiskFailed):
+            sync()
+    file.close()
+
+
+def test_a_lock_is_released_though_its_close_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = OsDisk(), str(tmp_path / ".lock")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", failing_close)
+        disk.lock(path)()
+    disk.lock(path)()
+
+
+def test_a_small_file_whose_close_fails_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = OsDisk(), str(tmp_path / "small")
+    disk.replace(path, b"first\n", durable=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", failing_close)
+        with pytest.raises(DiskFailed):
+            disk.replace(path, b"second\n", durable=False)
