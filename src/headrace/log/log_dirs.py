@@ -173,10 +173,6 @@ class LogDirs:
             topic_partition = parse_directory_name(name)
             if topic_partition is None:
                 continue
-            if self.get(topic_partition) is not None:
-                # A move was all but done when it was interrupted: the one is as good as the other.
-                self._disk.rename(f"{path}/{name}", f"{path}/{self._aside(name, 'stray')}")
-                continue
             checkpointed = Checkpointed(
                 clean=clean and name not in unopened,
                 recovery_point=recovery_points.get(topic_partition, 0),
@@ -199,18 +195,76 @@ class LogDirs:
     ) -> Iterator[tuple[int, int]]:
         opened = self._open_all(partial(self._open_log, now_ms=now_ms), found)
         for done, (each, log) in enumerate(zip(found, opened, strict=True), 1):
-            if isinstance(log, PartitionLog):
-                directory.logs[each.topic_partition] = log
-                if each.high_watermark is not None and not each.checkpointed.clean:
-                    limited = log.notes.limit(each.high_watermark)
-                    directory.high_watermarks[each.topic_partition] = limited
-                if log.topic_id is not None and each.was_never_flushed:
-                    # It is there, but nothing tells that it would survive a power loss.
-                    directory.unborn[each.topic_partition] = log
+            earlier = self.directory_of(each.topic_partition)
+            if earlier is not None or each.topic_partition in self.broken:
+                self._admit_one_of_two(earlier, directory, each, log)
             else:
-                self.broken[each.topic_partition] = log
-                directory.unopened[each.topic_partition] = each
+                self._admit(directory, each, log)
             yield done, len(found)
+
+    def _admit(self, directory: LogDir, found: FoundLog, log: PartitionLog | str) -> None:
+        where = found.topic_partition
+        if isinstance(log, str):
+            self.broken[where] = log
+            directory.unopened[where] = found
+            return
+        directory.logs[where] = log
+        if found.high_watermark is not None and not found.checkpointed.clean:
+            directory.high_watermarks[where] = log.notes.limit(found.high_watermark)
+        if log.topic_id is not None and found.was_never_flushed:
+            # It is there, but nothing tells that it would survive a power loss.
+            directory.unborn[where] = log
+
+    def _admit_one_of_two(
+        self, earlier: LogDir | None, directory: LogDir, found: FoundLog, log: PartitionLog | str
+    ) -> None:
+        """A move between directories was interrupted, or could not be undone: keep the log that has more.
+
+        If that cannot be told, neither is used, because the wrong one would pass for all that there ever was.
+        """
+        where = found.topic_partition
+        other = None if earlier is None else earlier.logs[where]
+        if earlier is None or other is None or isinstance(log, str) or _differ(log, other):
+            if earlier is not None and other is not None:
+                self._close_unused(earlier, other)
+            if isinstance(log, PartitionLog):
+                self._close_unused(directory, log)
+            else:
+                directory.unopened[where] = found
+            self.broken[where] = (
+                f"{found.path} and another log directory hold it, and which log is newer cannot be told: move one away"
+            )
+            _logger.error("%s: %s", where, self.broken[where])
+        elif _progress(log) > _progress(other):
+            self._close_unused(earlier, other)
+            del earlier.unopened[where]
+            self._admit(directory, found, log)
+            try:
+                self._set_stray(other.directory)
+            except DiskFailed as error:
+                self.take_offline(earlier.path, str(error))
+        else:
+            log.abandon()
+            self._set_stray(found.path)
+
+    def _close_unused(self, directory: LogDir, log: PartitionLog) -> None:
+        where = log.topic_partition
+        log.abandon()
+        directory.logs.pop(where, None)
+        directory.unborn.pop(where, None)
+        known = Checkpointed(
+            recovery_point=log.recovery_point,
+            log_start_offset=log.log_start_offset,
+            cleaned_to=log.cleaned_to,
+        )
+        high_watermark = directory.high_watermarks.pop(where, None)
+        directory.unopened[where] = FoundLog(where, log.directory, known, high_watermark)
+
+    def _set_stray(self, path: str) -> None:
+        parent, _, name = path.rpartition("/")
+        target = f"{parent}/{self._aside(name, 'stray')}"
+        self._disk.rename(path, target)
+        _logger.warning("%s: another directory holds more of this log; now %s", path, target)
 
     def _open_log(self, found: FoundLog, *, now_ms: int) -> PartitionLog | str:
         """The log, or why it cannot be opened."""
@@ -486,6 +540,17 @@ class LogDirs:
             _largest(recovery_points, log_starts, cleaned_to),
             [(log, cut) for log, cut in truncated if cut is not None],
         )
+
+
+def _differ(log: PartitionLog, other: PartitionLog) -> bool:
+    """Whether two logs belong to different topics."""
+    ids = {log.topic_id, other.topic_id} - {None}
+    return len(ids) > 1
+
+
+def _progress(log: PartitionLog) -> tuple[int, int, int]:
+    # The size tells a whole log from one whose removal was interrupted.
+    return log.leader_epochs.latest, log.log_end_offset, log.size
 
 
 def _unopened(marker: bytes | None) -> set[str]:
