@@ -30,6 +30,7 @@ _MADV_POPULATE_READ: Final = 22
 # A mapping's pages that were read count as this process's memory. After so much they are let go; the page cache has them.
 _MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
 _MOST_PIECES: Final = os.sysconf("SC_IOV_MAX")  # that one system call writes
+_LACKING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
 _SECTOR_BYTES: Final = 512  # what a disk writes at once
 
 
@@ -42,8 +43,11 @@ def _failing(path: str) -> Iterator[None]:
 
 
 def disk_error(path: str, error: OSError) -> DiskFailed:
-    """The operating system's refusal in our words."""
-    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskFailed
+    """The operating system's refusal in our words.
+
+    Without a free file descriptor nothing is wrong with the disk either: what was refused can be tried again.
+    """
+    kind = DiskFull if error.errno in _LACKING else DiskFailed
     return kind(f"{path}: {error.strerror or error}")
 
 
@@ -198,18 +202,7 @@ class OsFile:
             descriptor = os.dup(
                 self.fileno()
             )  # of its own: ours may be lent to another file meanwhile
-
-        def sync() -> None:
-            try:
-                try:
-                    os.fdatasync(descriptor)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
-                raise DiskFailed(f"{path}: {error.strerror}") from error
-
-        return sync
+        return _Syncer(path, descriptor)
 
     def renamed(self, path: str) -> None:
         self._path = path
@@ -232,6 +225,31 @@ class OsFile:
         """For the disk: forget descriptor and mapping. Views handed out keep their pages."""
         descriptor, self._fd, self._map = self._fd, None, None
         return descriptor
+
+
+class _Syncer:
+    """Syncs a file once, by a descriptor of its own, which it closes in any case."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def __call__(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
+            raise DiskFailed(f"{self._path}: {error.strerror}") from error
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:  # the plan that it belongs to was not carried out
+            _close(self._descriptor)
 
 
 class OsDisk:
