@@ -5,7 +5,7 @@ HeadraceError
 ├── CorruptBatch          bytes that claim to be a record batch are not one
 │   └── BatchTooLarge     opening it would exceed a limit (decompression bombs)
 ├── DiskFailed            the operating system refused: the log directory goes offline
-│   └── DiskFull          no space: writes are refused, reads go on
+│   └── DiskFull          no space, or no free file descriptor: refused, and tried again later
 ├── LogClosed             the log was closed or its directory is offline
 └── SettingError          a setting is unknown or malformed; the text says which and what is near it
 """
@@ -32,7 +32,7 @@ class DiskFailed(HeadraceError):
 
 
 class DiskFull(DiskFailed):
-    """There is no space left. Nothing was written; reads go on."""
+    """There is no space left, or no free file descriptor. Nothing was written; it may be tried again."""
 
 
 class LogClosed(HeadraceError):

@@ -148,7 +148,11 @@ class Housekeeping:
     async def _flush(self, log: PartitionLog, *, sealed_only: bool) -> None:
         try:
             plan = log.unflushed(sealed_only=sealed_only)
-            await asyncio.to_thread(plan.run)
+            try:
+                await asyncio.to_thread(plan.run)
+            except DiskFull:
+                log.flush_refused(plan)
+                raise
         except DiskFailed as error:
             # A log that was deleted or moved meanwhile has left its directory, and nothing is wrong.
             if not log.is_closed:

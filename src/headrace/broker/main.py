@@ -18,6 +18,7 @@ import msgspec
 from headrace.broker.clock import Clock, wall_clock
 from headrace.broker.health import BrokerState
 from headrace.broker.log_opening import InThreads, RecoveryProgress
+from headrace.broker.open_files import raise_limit
 from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.broker.settings.dynamic import apply_dynamic, readable_topic_config
 from headrace.broker.settings.listener import Listener
@@ -76,7 +77,7 @@ class Broker:
         self._clock = clock
         self._make_store = make_store
         self._stop = asyncio.Event()
-        self._disk = OsDisk(max_open_files=_open_file_budget())
+        self._disk = OsDisk(max_open_files=raise_limit().segment_files)
         self._registration: BrokerRegistration | None = None
         self._background: list[asyncio.Task[None]] = []
         self._deletions: set[asyncio.Task[None]] = set()
@@ -425,20 +426,6 @@ def _dialable(listener: Listener) -> str:
     import socket
 
     return listener.host or socket.gethostname()
-
-
-def _open_file_budget() -> int:
-    """How many segment files may be open: a third of what the process may open at all.
-
-    A file that was closed to make room is opened again when it is needed; a connection cannot be.
-    """
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
-    return max(64, soft // 3)
 
 
 def run_forever(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> None:

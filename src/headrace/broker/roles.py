@@ -316,7 +316,9 @@ class Roles:
                 # An empty log in its place would pass for all that there ever was.
                 _logger.error("%s: its log may lie where it cannot be read now", topic_partition)
                 return None
-            log = self._log_dirs.create(topic_partition, topic_id, now_ms=now_ms)
+            log = self._log_dirs.create(
+                topic_partition, topic_id, now_ms=now_ms, on_failed=self._take_directory_offline
+            )
         elif log.topic_id is None:
             self._log_dirs.adopt(log, topic_id)
         log.update_config(self.log_config(config))

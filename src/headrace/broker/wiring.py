@@ -32,6 +32,7 @@ from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
 from headrace.broker.metrics_page import MetricsSources
 from headrace.broker.offline_replicas import OfflineReplicas
+from headrace.broker.open_files import current_shares
 from headrace.broker.produce_repeats import ProduceRepeats
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replica_moves import ReplicaMoves
@@ -295,7 +296,8 @@ class Parts:
 def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
     """The settings that bound connections."""
     return ConnectionLimits(
-        max_connections=settings.max_connections,
+        # A connection past that share would take the descriptor that a log needs for its next write.
+        max_connections=min(settings.max_connections, current_shares().connections),
         max_connections_per_ip=settings.max_connections_per_ip,
         max_connections_per_ip_overrides=dict(settings.max_connections_per_ip_overrides),
         connections_max_idle_ms=settings.connections_max_idle_ms,

@@ -16,9 +16,10 @@ class FlushPlan(NamedTuple):
     end_offset: int
     active_offset: int  # base offset of the segment that was active
     cuts: int  # how often the log had been truncated
+    directories: tuple[str, ...]  # whose names are synced behind the segments
 
     def run(self) -> None:
-        """Sync, in order. Raises DiskFailed."""
+        """Sync, in order. Raises DiskFailed; DiskFull only if all but the directories are synced."""
         for sync in self.syncs:
             sync()
 
@@ -26,13 +27,18 @@ class FlushPlan(NamedTuple):
         """Up to where the log is durable after `run`, given how it stands now; -1 if that proves nothing."""
         if cuts != self.cuts:
             return -1  # what was synced may be gone, and others in its place
-        if active_offset == self.end_offset > self.active_offset:
+        if active_offset >= self.end_offset > self.active_offset:
             return self.end_offset - 1  # sealed meanwhile: its indexes are not synced yet
         return self.end_offset
 
 
 def plan_flush(
-    segments: list[Segment], *, end_offset: int, behind: list[Callable[[], None]], cuts: int
+    segments: list[Segment],
+    *,
+    end_offset: int,
+    behind: list[Callable[[], None]],
+    cuts: int,
+    directories: tuple[str, ...],
 ) -> FlushPlan:
     """A plan for a log's last segments, up to `end_offset` or some way towards it, and what to sync behind them."""
     active = segments[-1]
@@ -45,4 +51,4 @@ def plan_flush(
             syncs.append(segment.log.syncer())
     if len(segments) > _SEGMENTS_PER_PLAN:
         end_offset = min(end_offset, segments[_SEGMENTS_PER_PLAN].base_offset)
-    return FlushPlan((*syncs, *behind), end_offset, active.base_offset, cuts)
+    return FlushPlan((*syncs, *behind), end_offset, active.base_offset, cuts, directories)

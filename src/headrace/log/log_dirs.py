@@ -50,11 +50,14 @@ class CleanRun(NamedTuple):
     since_epoch: int
     cluster_id: str = ""  # epochs of different clusters say nothing about each other
 
-    def encode(self) -> bytes:
-        """The marker's content."""
+    def encode(self, unopened: Iterable[TopicPartition] = ()) -> bytes:
+        """The marker's content. It does not speak of the logs in `unopened`, which were not closed."""
         epoch, since, cluster_id = self
         cluster = f',"clusterId":"{cluster_id}"' if cluster_id else ""
-        return f'{{"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}{cluster}}}'.encode()
+        names = ",".join(f'"{topic_partition}"' for topic_partition in unopened)
+        but = f',"unopened":[{names}]' if names else ""
+        fields = f'"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}{cluster}{but}'
+        return f"{{{fields}}}".encode()
 
     @classmethod
     def decode(cls, marker: bytes | None) -> "CleanRun":
@@ -79,6 +82,7 @@ class LogDir:
     futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     unborn: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+    unopened: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # each is in `broken`
     # The largest offset that the checkpoint files say of a partition, whichever log had its name then.
     checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
 
@@ -147,6 +151,7 @@ class LogDirs:
         path = directory.path
         marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
+        unopened = _unopened(marker)
         self._previous.add(CleanRun.decode(marker))
         if clean:
             # Gone for good before anything is written: only a stop that completed may leave it behind.
@@ -168,17 +173,14 @@ class LogDirs:
             topic_partition = parse_directory_name(name)
             if topic_partition is None:
                 continue
-            if self.get(topic_partition) is not None:
-                # A move was all but done when it was interrupted: the one is as good as the other.
-                self._disk.rename(f"{path}/{name}", f"{path}/{self._aside(name, 'stray')}")
-                continue
             checkpointed = Checkpointed(
-                clean=clean,
+                clean=clean and name not in unopened,
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
                 cleaned_to=cleaned_to.get(topic_partition),
             )
-            found.append(FoundLog(topic_partition, f"{path}/{name}", checkpointed))
+            high_watermark = directory.high_watermarks.get(topic_partition)
+            found.append(FoundLog(topic_partition, f"{path}/{name}", checkpointed, high_watermark))
         return found
 
     def _note_unfinished_move(self, path: str, name: str) -> None:
@@ -193,22 +195,80 @@ class LogDirs:
     ) -> Iterator[tuple[int, int]]:
         opened = self._open_all(partial(self._open_log, now_ms=now_ms), found)
         for done, (each, log) in enumerate(zip(found, opened, strict=True), 1):
-            if isinstance(log, PartitionLog):
-                directory.logs[each.topic_partition] = log
-                high_watermark = directory.high_watermarks.get(each.topic_partition)
-                if high_watermark is not None and not each.checkpointed.clean:
-                    limited = log.notes.limit(high_watermark)
-                    directory.high_watermarks[each.topic_partition] = limited
-                if log.topic_id is not None and each.was_never_flushed:
-                    # It is there, but nothing tells that it would survive a power loss.
-                    directory.unborn[each.topic_partition] = log
+            earlier = self.directory_of(each.topic_partition)
+            if earlier is not None or each.topic_partition in self.broken:
+                self._admit_one_of_two(earlier, directory, each, log)
             else:
-                self.broken[each.topic_partition] = log
+                self._admit(directory, each, log)
             yield done, len(found)
+
+    def _admit(self, directory: LogDir, found: FoundLog, log: PartitionLog | str) -> None:
+        where = found.topic_partition
+        if isinstance(log, str):
+            self.broken[where] = log
+            directory.unopened[where] = found
+            return
+        directory.logs[where] = log
+        if found.high_watermark is not None and not found.checkpointed.clean:
+            directory.high_watermarks[where] = log.notes.limit(found.high_watermark)
+        if log.topic_id is not None and found.was_never_flushed:
+            # It is there, but nothing tells that it would survive a power loss.
+            directory.unborn[where] = log
+
+    def _admit_one_of_two(
+        self, earlier: LogDir | None, directory: LogDir, found: FoundLog, log: PartitionLog | str
+    ) -> None:
+        """A move between directories was interrupted, or could not be undone: keep the log that has more.
+
+        If that cannot be told, neither is used, because the wrong one would pass for all that there ever was.
+        """
+        where = found.topic_partition
+        other = None if earlier is None else earlier.logs[where]
+        if earlier is None or other is None or isinstance(log, str) or _differ(log, other):
+            if earlier is not None and other is not None:
+                self._close_unused(earlier, other)
+            if isinstance(log, PartitionLog):
+                self._close_unused(directory, log)
+            else:
+                directory.unopened[where] = found
+            self.broken[where] = (
+                f"{found.path} and another log directory hold it, and which log is newer cannot be told: move one away"
+            )
+            _logger.error("%s: %s", where, self.broken[where])
+        elif _progress(log) > _progress(other):
+            self._close_unused(earlier, other)
+            del earlier.unopened[where]
+            self._admit(directory, found, log)
+            try:
+                self._set_stray(other.directory)
+            except DiskFailed as error:
+                self.take_offline(earlier.path, str(error))
+        else:
+            log.abandon()
+            self._set_stray(found.path)
+
+    def _close_unused(self, directory: LogDir, log: PartitionLog) -> None:
+        where = log.topic_partition
+        log.abandon()
+        directory.logs.pop(where, None)
+        directory.unborn.pop(where, None)
+        known = Checkpointed(
+            recovery_point=log.recovery_point,
+            log_start_offset=log.log_start_offset,
+            cleaned_to=log.cleaned_to,
+        )
+        high_watermark = directory.high_watermarks.pop(where, None)
+        directory.unopened[where] = FoundLog(where, log.directory, known, high_watermark)
+
+    def _set_stray(self, path: str) -> None:
+        parent, _, name = path.rpartition("/")
+        target = f"{parent}/{self._aside(name, 'stray')}"
+        self._disk.rename(path, target)
+        _logger.warning("%s: another directory holds more of this log; now %s", path, target)
 
     def _open_log(self, found: FoundLog, *, now_ms: int) -> PartitionLog | str:
         """The log, or why it cannot be opened."""
-        topic_partition, path, checkpointed = found
+        topic_partition, path, checkpointed, _ = found
         try:
             return open_log(
                 self._disk,
@@ -232,7 +292,6 @@ class LogDirs:
 
     def close(self, now_ms: int, *, run: CleanRun = UNKNOWN_RUN) -> None:
         """Close every log and leave the marker that spares the next start a recovery."""
-        marker = run.encode()
         for path, directory in list(self._online.items()):
             for copy in directory.futures.values():
                 copy.abandon()
@@ -244,6 +303,7 @@ class LogDirs:
                 for checkpoint, content in checkpoints.files:
                     self._disk.replace(checkpoint, content)
                 self.checkpointed(checkpoints)
+                marker = run.encode(directory.unopened)
                 self._disk.replace(f"{path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
                 # Without the marker the next start verifies what is here; nothing is lost.
@@ -301,35 +361,69 @@ class LogDirs:
         return any(topic_partition in directory.futures for directory in self._online.values())
 
     def create(
-        self, topic_partition: TopicPartition, topic_id: UUID, *, now_ms: int
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        *,
+        now_ms: int,
+        on_failed: Callable[[str, DiskFailed], None] | None = None,
     ) -> PartitionLog:
         """A new, empty log where it is wanted, or in the directory that has the fewest and some room.
 
-        DiskFailed if none can be written.
+        A directory that fails, other than by being full, goes offline by `on_failed` (default: `take_offline`), and the next
+        one is tried. DiskFailed if none can be written.
         """
         failure = DiskFailed(f"{topic_partition}: no log directory is online")
-        self._free_name(str(topic_partition))
         wanted = self.wanted.pop(topic_partition, None)
-        for directory in sorted(
+        directories = sorted(
             self._online.values(), key=lambda each: (each.path != wanted, len(each.logs))
-        ):
-            path = f"{directory.path}/{topic_partition}"
+        )
+        usable: list[LogDir] = []
+        for directory in directories:
             try:
-                return self._create_in(directory, topic_partition, topic_id, now_ms)
+                self._free_name(directory, topic_partition)
+                usable.append(directory)
             except DiskFull as error:
                 failure = error
+            except DiskFailed as error:
+                failure = error
+                self._give_up(directory, error, on_failed)
+        for directory in usable:
+            try:
+                return self._create_in(directory, topic_partition, topic_id, now_ms)
+            except DiskFailed as error:
+                failure = error
+            try:
+                # Or the partition would be found twice one day.
+                path = f"{directory.path}/{topic_partition}"
                 if self._disk.exists(path):
-                    self._disk.remove_tree(path)  # or the partition would be found twice one day
+                    self._disk.remove_tree(path)
+            except DiskFailed as error:
+                failure = error
+            if not isinstance(failure, DiskFull):
+                self._give_up(directory, failure, on_failed)
         raise failure
 
-    def _free_name(self, name: str) -> None:
+    def _give_up(
+        self,
+        directory: LogDir,
+        error: DiskFailed,
+        on_failed: Callable[[str, DiskFailed], None] | None,
+    ) -> None:
+        if on_failed is None:
+            self.take_offline(directory.path, str(error))
+        else:
+            on_failed(directory.path, error)
+
+    def _free_name(self, directory: LogDir, topic_partition: TopicPartition) -> None:
         """Set aside what lies where a new log may be created: a log that could not be opened, of an older topic."""
-        for directory in self._online.values():
-            path = f"{directory.path}/{name}"
-            if self._disk.exists(path):
-                target = f"{directory.path}/{self._aside(name, 'stray')}"
-                self._disk.rename(path, target)
-                _logger.warning("%s could not be opened and makes room: now %s", path, target)
+        name = str(topic_partition)
+        path = f"{directory.path}/{name}"
+        if self._disk.exists(path):
+            target = f"{directory.path}/{self._aside(name, 'stray')}"
+            self._disk.rename(path, target)
+            directory.unopened.pop(topic_partition, None)
+            _logger.warning("%s could not be opened and makes room: now %s", path, target)
 
     def _create_in(
         self, directory: LogDir, topic_partition: TopicPartition, topic_id: UUID, now_ms: int
@@ -420,12 +514,22 @@ class LogDirs:
         cleaned_to = {
             log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None
         }
+        high_watermarks = dict(directory.high_watermarks)
+        for topic_partition, found in directory.unopened.items():
+            # It may open at the next start: until then the files say of it what they said.
+            known = found.checkpointed
+            recovery_points[topic_partition] = known.recovery_point
+            log_starts[topic_partition] = known.log_start_offset
+            if known.cleaned_to is not None:
+                cleaned_to[topic_partition] = known.cleaned_to
+            if found.high_watermark is not None:
+                high_watermarks[topic_partition] = found.high_watermark
         files = [
             (f"{directory.path}/{name}", encode_offsets(offsets))
             for name, offsets in (
                 (RECOVERY_POINT_FILE, recovery_points),
                 (LOG_START_FILE, log_starts),
-                (HIGH_WATERMARK_FILE, directory.high_watermarks),
+                (HIGH_WATERMARK_FILE, high_watermarks),
                 (CLEANER_FILE, cleaned_to),
             )
         ]
@@ -436,6 +540,23 @@ class LogDirs:
             _largest(recovery_points, log_starts, cleaned_to),
             [(log, cut) for log, cut in truncated if cut is not None],
         )
+
+
+def _differ(log: PartitionLog, other: PartitionLog) -> bool:
+    """Whether two logs belong to different topics."""
+    ids = {log.topic_id, other.topic_id} - {None}
+    return len(ids) > 1
+
+
+def _progress(log: PartitionLog) -> tuple[int, int, int]:
+    # The size tells a whole log from one whose removal was interrupted.
+    return log.leader_epochs.latest, log.log_end_offset, log.size
+
+
+def _unopened(marker: bytes | None) -> set[str]:
+    """Names of the logs that were not closed when the marker was written."""
+    names = re.search(rb'"unopened"\s*:\s*\[([^\]]*)\]', marker or b"")
+    return set() if names is None else set(re.findall(r'"([^"]+)"', names[1].decode()))
 
 
 def _largest(*checkpoints: dict[TopicPartition, int]) -> dict[TopicPartition, int]:

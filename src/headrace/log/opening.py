@@ -27,6 +27,7 @@ class FoundLog(NamedTuple):
     topic_partition: TopicPartition
     path: str
     checkpointed: Checkpointed
+    high_watermark: int | None = None
 
     @property
     def was_never_flushed(self) -> bool:

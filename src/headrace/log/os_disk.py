@@ -6,6 +6,7 @@ Python never touches a mapped page, because a page that the disk cannot read is 
 
 import errno
 import fcntl
+import logging
 import mmap
 import os
 import shutil
@@ -19,6 +20,8 @@ from headrace.errors import DiskFailed, DiskFull
 from headrace.log.disk import DiskUsage, FileStat
 from headrace.log.reserved_space import RESERVE_FROM_BYTES, reserve
 
+_logger = logging.getLogger(__name__)
+
 # Up to this length a copy out of the page cache costs no more than a mapped view.
 _COPIED_BYTES: Final = 64 * 1024
 _PAGE_BYTES: Final = mmap.PAGESIZE
@@ -27,6 +30,7 @@ _MADV_POPULATE_READ: Final = 22
 # A mapping's pages that were read count as this process's memory. After so much they are let go; the page cache has them.
 _MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
 _MOST_PIECES: Final = os.sysconf("SC_IOV_MAX")  # that one system call writes
+_LACKING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
 _SECTOR_BYTES: Final = 512  # what a disk writes at once
 
 
@@ -39,15 +43,27 @@ def _failing(path: str) -> Iterator[None]:
 
 
 def disk_error(path: str, error: OSError) -> DiskFailed:
-    """The operating system's refusal in our words."""
-    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else DiskFailed
+    """The operating system's refusal in our words.
+
+    Without a free file descriptor nothing is wrong with the disk either: what was refused can be tried again.
+    """
+    kind = DiskFull if error.errno in _LACKING else DiskFailed
     return kind(f"{path}: {error.strerror or error}")
 
 
 class OsFile:
     """A file of the operating system; its descriptor is borrowed from the disk's bounded set."""
 
-    __slots__ = ("_disk", "_fd", "_map", "_path", "_reserved", "_size", "_viewed_bytes")
+    __slots__ = (
+        "_close_error",
+        "_disk",
+        "_fd",
+        "_map",
+        "_path",
+        "_reserved",
+        "_size",
+        "_viewed_bytes",
+    )
 
     def __init__(self, disk: "OsDisk", path: str, size: int | None) -> None:
         self._disk = disk
@@ -57,6 +73,7 @@ class OsFile:
         self._map: memoryview | None = None
         self._reserved = RESERVE_FROM_BYTES  # no room is asked for below this size
         self._viewed_bytes = 0  # since pages were let go
+        self._close_error: str | None = None
 
     @property
     def path(self) -> str:
@@ -178,21 +195,14 @@ class OsFile:
 
     def syncer(self) -> Callable[[], None]:
         path = self._path
+        if self._close_error is not None:
+            # The kernel tells of a lost write once: the sync of a descriptor opened later would succeed.
+            raise DiskFailed(f"{path}: an earlier close failed: {self._close_error}")
         with _failing(path):
             descriptor = os.dup(
                 self.fileno()
             )  # of its own: ours may be lent to another file meanwhile
-
-        def sync() -> None:
-            try:
-                os.fdatasync(descriptor)
-            except OSError as error:
-                # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
-                raise DiskFailed(f"{path}: {error.strerror}") from error
-            finally:
-                os.close(descriptor)
-
-        return sync
+        return _Syncer(path, descriptor)
 
     def renamed(self, path: str) -> None:
         self._path = path
@@ -206,10 +216,40 @@ class OsFile:
             with suppress(DiskFailed):
                 self.truncate(self.size)
 
+    def close_failed(self, error: OSError) -> None:
+        """For the disk: what was written may be lost. Reads go on; no later sync says that all is well."""
+        self._close_error = error.strerror or str(error)
+        _logger.error("%s: closing it failed: %s", self._path, self._close_error)
+
     def drop_descriptor(self) -> int | None:
         """For the disk: forget descriptor and mapping. Views handed out keep their pages."""
         descriptor, self._fd, self._map = self._fd, None, None
         return descriptor
+
+
+class _Syncer:
+    """Syncs a file once, by a descriptor of its own, which it closes in any case."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def __call__(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            # Never DiskFull, whatever it says: what was written may be lost, and room does not bring it back.
+            raise DiskFailed(f"{self._path}: {error.strerror}") from error
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:  # the plan that it belongs to was not carried out
+            _close(self._descriptor)
 
 
 class OsDisk:
@@ -239,8 +279,10 @@ class OsDisk:
         descriptor = file.drop_descriptor()
         if descriptor is not None:
             self._open.pop(file, None)
-            with _failing(file.path):
+            try:
                 os.close(descriptor)
+            except OSError as error:
+                file.close_failed(error)
 
     def open(self, path: str, size: int | None = None) -> OsFile:
         return OsFile(self, path, size)
@@ -338,7 +380,7 @@ class OsDisk:
                 if library.syncfs(descriptor):
                     raise DiskFailed(f"{directory}: {os.strerror(ctypes.get_errno())}")
             finally:
-                os.close(descriptor)
+                _close(descriptor)
 
         return sync
 
@@ -353,9 +395,15 @@ class OsDisk:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(descriptor)
+            _close(descriptor)
             raise DiskFailed(f"{path}: another broker uses this directory") from error
-        return partial(os.close, descriptor)
+        return partial(_close, descriptor)
+
+
+def _close(descriptor: int) -> None:
+    """Close a descriptor through which nothing was written; the kernel releases it even if that fails."""
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def _overwritten(path: str, data: bytes) -> bool:
@@ -368,12 +416,12 @@ def _overwritten(path: str, data: bytes) -> bool:
     except OSError:
         return False
     try:
-        if os.fstat(descriptor).st_size > len(data) or len(data) > _SECTOR_BYTES:
-            return False
-        return os.pwrite(descriptor, data, 0) == len(data)
+        try:
+            if os.fstat(descriptor).st_size > len(data) or len(data) > _SECTOR_BYTES:
+                return False
+            return os.pwrite(descriptor, data, 0) == len(data)
+        finally:
+            os.close(descriptor)
     except OSError:
-        return (
-            False  # what stands in its way will stand in the way of the other as well, and be told
-        )
-    finally:
-        os.close(descriptor)
+        # What stands in its way will stand in the way of the other as well, and be told.
+        return False

@@ -118,6 +118,9 @@ class PartitionLog:
             if isinstance(known, Refused):
                 return known
             if known is not None:
+                # If the flush behind the first attempt was refused, the batch is in the log and not durable yet.
+                if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+                    self.flush(now_ms)
                 return Appended(known.base_offset, known.last_offset, known.timestamp, True)
         append_time, given = NO_TIMESTAMP, header
         if self.config.log_append_time:
@@ -167,11 +170,14 @@ class PartitionLog:
             or segment.base_offset > header.base_offset
         ):
             segment = self.roll(now_ms, header.base_offset)
+        is_flush_due = header.next_offset - self.recovery_point >= self.config.flush_messages
+        if is_flush_due:
+            self._write_flush_files()
         segment.append(batch, header)
         self.log_end_offset = header.next_offset
         if header.producer_id >= 0:
             note_batch(self.producers, header, segment, batch)
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+        if is_flush_due:
             self.flush(now_ms)
 
     def write_run(
@@ -182,12 +188,16 @@ class PartitionLog:
         now_ms: int,
     ) -> None:
         """For `append_run`: what it has found to belong here and stamped."""
+        end_offset = headers[-1].next_offset
+        is_flush_due = end_offset - self.recovery_point >= self.config.flush_messages
+        if is_flush_due:
+            self._write_flush_files()
         self.segments.active.append_run(batches, headers)
-        self.log_end_offset = headers[-1].next_offset
+        self.log_end_offset = end_offset
         for header in headers:
             if header.producer_id >= 0:
                 self.producers.note_data(header)
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+        if is_flush_due:
             self.flush(now_ms)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
@@ -210,7 +220,7 @@ class PartitionLog:
             return active
         if active.size:
             active.seal()
-            if self.recovery_point >= base_offset:
+            if self.recovery_point >= self.log_end_offset:
                 active.sync()  # no later flush will: all its batches are durable already
         path = f"{self.directory}/{offset_name(base_offset)}"
         segment = Segment.create(self.disk, path, base_offset, self.config, now_ms=now_ms)
@@ -392,13 +402,16 @@ class PartitionLog:
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""
-        for segment in list(segments):
-            if segment is self.segments.active:
-                self.roll(now_ms)
-            self.retire(segment, now_ms)
-        self._changed_directories.append(self.directory)
+        try:
+            for segment in list(segments):
+                if segment is self.segments.active:
+                    self.roll(now_ms)
+                self.retire(segment, now_ms)
+        finally:
+            # Also if there was no room for the roll: a reader below the new start must be refused.
+            self._changed_directories.append(self.directory)
+            self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
         self.snapshots.remove_superfluous(self.segments.first.base_offset)
-        self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
 
     def retire(self, segment: Segment, now_ms: int, *, replaced: bool = False) -> None:
         """Take a segment out of the log; readers that hold a slice of it go on reading."""
@@ -431,24 +444,39 @@ class PartitionLog:
     @property
     def has_unflushed_segments(self) -> bool:
         """Whether whole segments wait to be synced: a crash now would make the next start read them."""
-        return self.recovery_point < self.segments.active.base_offset
+        return self.recovery_point < self._sealed_end_offset
+
+    @property
+    def _sealed_end_offset(self) -> int:
+        # An active segment created for a batch behind a gap, which then could not be written, starts past the log's end.
+        return min(self.segments.active.base_offset, self.log_end_offset)
 
     def unflushed(self, *, sealed_only: bool = False) -> FlushPlan:
         """What to sync, here or elsewhere, to make the log durable up to its end, or some way towards it."""
+        self._write_flush_files()
+        directories = tuple(dict.fromkeys(self._changed_directories))
+        plan = plan_flush(
+            self.segments.from_offset(self.recovery_point),
+            end_offset=self._sealed_end_offset if sealed_only else self.log_end_offset,
+            behind=[
+                *self.snapshots.syncers(),
+                *(partial(self.disk.sync_directory, path) for path in directories),
+            ],
+            cuts=self._cuts,
+            directories=directories,
+        )
+        self._changed_directories = []
+        return plan
+
+    def _write_flush_files(self) -> None:
+        """Make the files durable that must be before the recovery point advances.
+
+        Before an append that is flushed at once: they may need space, and DiskFull says that nothing was written.
+        """
         if not self._epochs_are_durable:
             self._write_epochs(self.leader_epochs, durable=True)
         if not self._notes_are_durable:
             self._write_notes(self.notes, durable=True)
-        directories, self._changed_directories = self._changed_directories, []
-        return plan_flush(
-            self.segments.from_offset(self.recovery_point),
-            end_offset=self.segments.active.base_offset if sealed_only else self.log_end_offset,
-            behind=[
-                *self.snapshots.syncers(),
-                *(partial(self.disk.sync_directory, path) for path in dict.fromkeys(directories)),
-            ],
-            cuts=self._cuts,
-        )
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """The plan has been carried out."""
@@ -461,8 +489,16 @@ class PartitionLog:
         """Make the log durable up to its end, now."""
         while self.recovery_point < self.log_end_offset:
             plan = self.unflushed()
-            plan.run()
+            try:
+                plan.run()
+            except DiskFull:
+                self.flush_refused(plan)
+                raise
             self.mark_flushed(plan, now_ms)
+
+    def flush_refused(self, plan: FlushPlan) -> None:
+        """The plan ended with DiskFull: the next one syncs its directories again."""
+        self._changed_directories += plan.directories
 
     def update_config(self, config: LogConfig) -> None:
         """Take a changed topic configuration into use."""

@@ -231,9 +231,21 @@ def _open_after_crash(
             log.snapshots.write(next_offset, log.producers)
     log.recovery_point = min(recovery_point, log.log_end_offset)
     if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
-        log.flush(
-            now_ms
-        )  # nobody may read what the topic's configuration wants to be durable first
+        _flush_recovered(log, now_ms)
+
+
+def _flush_recovered(log: PartitionLog, now_ms: int) -> None:
+    """Flush before anything is read, because the topic's `flush.messages` demands it.
+
+    A log on a full disk must still open: its batches are synced then, and the recovery point stays.
+    """
+    try:
+        log.flush(now_ms)
+    except DiskFull:
+        for segment in log.segments.from_offset(log.recovery_point):
+            segment.sync()
+            segment.close()
+        log.disk.sync_directory(log.directory)
 
 
 def _doubted(log: PartitionLog, recovery_point: int) -> list[Segment]:

@@ -181,6 +181,8 @@ class Segment:
 
     def append(self, batch: bytes | bytearray | memoryview, header: BatchHeader) -> None:
         """Write one stamped batch; the file is unchanged if that fails."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last  # what must be read is, before the write
         position = self.log.size
         self.log.append(batch)
         self.note_appended(position, header)
@@ -189,6 +191,8 @@ class Segment:
         self, batches: Sequence[bytearray | memoryview], headers: Sequence[BatchHeader]
     ) -> None:
         """Write stamped batches, all or none."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last
         position = self.log.size
         self.log.append_all(batches)
         bytes_since_index = self._bytes_since_index + self.log.size - position

@@ -2,13 +2,13 @@
 
 Owns the copy, in a directory whose name ends in `-future`, until one of two ends: `take_over` or `give_up`. The original goes
 on serving; the copy follows it like a follower its leader, cutting where the original was cut. Order of taking over: the copy
-is whole and synced, gets the real name, and only then the original loses it. A crash in between leaves two logs that are
-equal; one in the midst of copying leaves a `-future` directory, and the move begins anew.
+is whole and synced, gets the real name, and only then the original loses it. If the copy cannot be opened, it loses the real
+name again. A crash in between leaves two logs, of which the next start keeps the one that has more; one in the midst of copying leaves a `-future` directory, and the move begins anew.
 """
 
 from uuid import UUID
 
-from headrace.errors import DiskFailed, LogClosed
+from headrace.errors import CorruptBatch, DiskFailed, LogClosed
 from headrace.log.append_result import Refused
 from headrace.log.checkpoint import write_topic_id
 from headrace.log.disk import Disk
@@ -120,11 +120,26 @@ class LogMove:
         copy.close(now_ms)
         path = f"{self.target.path}/{where}"
         self._disk.rename(copy.directory, path)
+        try:
+            moved = self._open_moved(path, now_ms=now_ms)
+        except (DiskFailed, CorruptBatch):
+            # The original goes on and grows: under the real name the copy would pass for it at the next start.
+            self._disk.rename(path, copy.directory)
+            raise
+        del self.target.futures[where]
+        self.target.logs[where] = moved
+        del self.origin.logs[where]
+        self.origin.high_watermarks.pop(where, None)
+        log.abandon()
+        return moved, self._name_for_removal()
+
+    def _open_moved(self, path: str, *, now_ms: int) -> PartitionLog:
+        log = self.log
         self._disk.sync_directory(self.target.path)
         moved = open_log(
             self._disk,
             path,
-            where,
+            log.topic_partition,
             log.config,
             now_ms=now_ms,
             checkpointed=Checkpointed(
@@ -136,12 +151,7 @@ class LogMove:
             topic_id=log.topic_id,
         )
         self._assign_epochs(moved)  # opening takes an epoch without records for one that never was
-        del self.target.futures[where]
-        self.target.logs[where] = moved
-        del self.origin.logs[where]
-        self.origin.high_watermarks.pop(where, None)
-        log.abandon()
-        return moved, self._name_for_removal()
+        return moved
 
     def _name_for_removal(self) -> str:
         name = self.copy.directory.rpartition("/")[2].removesuffix(FUTURE_SUFFIX)

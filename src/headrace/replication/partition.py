@@ -193,6 +193,7 @@ class Partition:
                 opened=opened,
             )
         except (DiskFailed, LogClosed) as error:
+            self._count_if_written(leader, error)
             return self.refuse_for_disk(error)
         if type(result) is Appended and not result.duplicate:
             self._room.found()
@@ -219,6 +220,7 @@ class Partition:
                 self.log, batches, headers, leader_epoch=self.leader_epoch, now_ms=now_ms
             )
         except DiskFailed as error:
+            self._count_if_written(leader, error)
             self.refuse_for_disk(error)
             return None
         if base_offset is not None:
@@ -235,6 +237,12 @@ class Partition:
             and self.log.leader_epochs.epoch_at(producer.last_offset) < self.leader_epoch
             and self.log.producers.is_behind_gap(batch)
         )
+
+    def _count_if_written(self, leader: LeaderState, error: DiskFailed | LogClosed) -> None:
+        """A refused batch is in the log if the flush behind its write was refused. The producer's retry is a duplicate then."""
+        if isinstance(error, DiskFull):
+            self._settle(moved=leader.on_append(self.log.log_end_offset))
+            self.appended.notify()
 
     def append_as_follower(
         self,

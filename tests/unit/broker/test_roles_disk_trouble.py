@@ -114,3 +114,20 @@ async def test_a_topic_created_again_does_not_start_in_the_directory_of_a_broken
     assert not broker.log_dirs.broken
     (kept,) = set(broker.disk.list_directories(LOG_DIR)) - {"orders-0"}
     assert kept.endswith("-stray")
+
+
+@on_broker()
+async def test_a_directory_in_which_no_log_can_be_created_takes_its_partitions_along(
+    broker: OneBroker,
+) -> None:
+    await broker.topic("orders")
+    # A file where the directory of the new log should be.
+    broker.disk.create(f"{LOG_DIR}/others-0")
+    broker.disk.rename = _refuse  # type: ignore[method-assign]
+    await broker.topic("others")
+    assert list(broker.log_dirs.offline) == [LOG_DIR]
+    assert broker.partitions.get(*ORDERS) is None
+
+
+def _refuse(source: str, target: str) -> None:
+    raise DiskFailed(f"{source}: Input/output error")

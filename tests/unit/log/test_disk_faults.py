@@ -4,24 +4,30 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
+from uuid import UUID
 
 import pytest
 
+from headrace.controller.values import Partition as PartitionState
 from headrace.errors import DiskFailed, DiskFull
+from headrace.log.append_result import Appended, Refused
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segment import SEGMENT_SUFFIXES, offset_name
 from headrace.records.batch_view import read_header, stamp
+from headrace.replication.partition import Partition
 from tests.support.crashing_disk import Crashed
 from tests.support.failing_disk import FailingDisk
 from tests.support.log_samples import (
     DIRECTORY,
     NOW_MS,
+    TOPIC_PARTITION,
     append,
     make_batch,
     make_producer_batch,
     open_sample,
     read_slice,
+    stored_batches,
 )
 
 # Three batches of two records fill a segment; a batch of one record fits where one of two does not.
@@ -29,6 +35,7 @@ CONFIG = LogConfig(
     segment_bytes=3 * len(make_batch(2)) + len(make_batch(1)), index_interval_bytes=50
 )
 MANY_OPERATIONS = 200
+ALONE = PartitionState((1,), isr=(1,), leader=1, leader_epoch=5, partition_epoch=3, min_isr=1)
 
 
 def new_disk() -> FailingDisk:
@@ -280,3 +287,100 @@ def test_an_empty_segment_at_the_end_of_the_log_stays() -> None:
         log = open_sample(story.disk, CONFIG, clean=clean, recovery_point=6)
         assert [segment.base_offset for segment in log.segments] == [0, 6]
         log.close(NOW_MS)
+
+
+# ---- the recovery point
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_failed_append_behind_a_gap_does_not_move_the_recovery_point_past_the_end(
+    seed: int,
+) -> None:
+    """The roll for the batch behind the gap succeeds, its append does not, and another leader goes on at the old end."""
+    story = Story()
+    for _ in range(3):
+        story.append(2)
+    story.follow(story.end_offset)
+    for operations in range(MANY_OPERATIONS):
+        story.disk.fail(operations, DiskFull, lasts=True)
+        story.follow(1000)
+        story.disk.work()
+        if story.log.segments.active.base_offset == 1000:
+            break
+    assert story.log.log_end_offset == story.end_offset == 7
+    plan = story.log.unflushed(sealed_only=True)
+    plan.run()
+    story.log.mark_flushed(plan, NOW_MS)
+    assert story.log.recovery_point <= 7
+    assert not story.log.has_unflushed_segments
+    for _ in range(20):
+        story.follow(story.end_offset)
+    story.flush()
+    assert story.log.recovery_point == story.end_offset
+    story.at_least = len(story.taken)
+    story.disk.crash(Random(seed))
+    again = open_sample(story.disk, CONFIG, recovery_point=story.log.recovery_point)
+    story.check(again)
+    assert again.log_end_offset == story.end_offset
+
+
+# ---- a flush at every append
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_batch_whose_flush_was_refused_is_durable_before_its_retry_is_acknowledged(
+    lasts: bool,
+) -> None:
+    config = LogConfig(flush_messages=1)
+    for operations in range(MANY_OPERATIONS):
+        disk = new_disk()
+        log = open_sample(disk, config)
+        partition = Partition(
+            TOPIC_PARTITION,
+            UUID(int=7),
+            log,
+            high_watermark=0,
+            on_disk_failed=lambda _, error: pytest.fail(str(error)),
+        )
+        partition.become_leader(1, ALONE, now_ms=NOW_MS)
+        disk.fail(operations, DiskFull, lasts=lasts)
+        first = partition.append(make_producer_batch(7, 0), acks=-1, now_ms=NOW_MS)
+        second = partition.append(make_producer_batch(7, 0), acks=-1, now_ms=NOW_MS)
+        if lasts and isinstance(first, Refused):
+            assert isinstance(second, Refused), "nothing can be synced"
+        disk.work()
+        third = partition.append(make_producer_batch(7, 0), acks=-1, now_ms=NOW_MS)
+        assert isinstance(third, Appended)
+        assert (log.recovery_point, log.log_end_offset, partition.high_watermark) == (1, 1, 1)
+        disk.crash(Random(operations))
+        assert open_sample(disk, config, recovery_point=1).log_end_offset == 1
+        if not disk.has_failed:
+            break
+    else:
+        pytest.fail("the story is longer than that")
+
+
+def test_the_leader_epochs_are_durable_before_the_batch_takes_the_last_room() -> None:
+    disk = new_disk()
+    log = open_sample(disk, LogConfig(flush_messages=1))
+    append(log, make_batch(), leader_epoch=1)
+    log.assign_epoch(2, 1)
+    disk.capacity_bytes = disk.used_bytes + len(make_batch())
+    append(log, make_batch(), leader_epoch=2)
+    assert (log.log_end_offset, log.recovery_point) == (2, 2)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_a_log_that_is_flushed_at_every_append_opens_on_a_full_disk(seed: int | None) -> None:
+    config = LogConfig(flush_messages=1)
+    disk = new_disk()
+    log = open_sample(disk, LogConfig())
+    for epoch in range(3):
+        append(log, make_batch(), leader_epoch=epoch)
+    if seed is not None:
+        disk.crash(Random(seed))
+    disk.capacity_bytes = disk.used_bytes
+    again = open_sample(disk, config)
+    found = stored_batches(again)
+    disk.crash(Random(0))
+    assert stored_batches(open_sample(disk, config)) == found, "what could be read is durable"

@@ -14,7 +14,7 @@ from headrace.log.checkpoint import (
     RECOVERY_POINT_FILE,
     read_offsets,
 )
-from headrace.log.disk import Disk
+from headrace.log.disk import Disk, FileStat
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, LogDirs, parse_directory_name
 from headrace.log.meta_properties import claim_directory, read_cluster_id
@@ -281,3 +281,56 @@ def test_other_files_are_refused(disk: MemoryDisk, content: bytes) -> None:
     disk.replace("/one/meta.properties", content)
     with pytest.raises(SettingError, match="not a meta"):
         claim(disk)
+
+
+class Unreadable(MemoryDisk):
+    """The directories in `unreadable` cannot be listed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unreadable: set[str] = set()
+
+    def list_files(self, directory: str) -> list[FileStat]:
+        if directory in self.unreadable:
+            raise DiskFailed(f"{directory}: Input/output error")
+        return super().list_files(directory)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_log_that_could_not_be_opened_is_recovered_after_a_clean_stop(seed: int) -> None:
+    def run(*, is_unreadable: bool) -> tuple[int, int, int | None, int | None]:
+        disk = Unreadable()
+        dirs = log_dirs(disk, ["/one"])
+        log = dirs.create(ORDERS[0], TOPIC_ID, now_ms=NOW_MS)
+        dirs.create(ORDERS[1], TOPIC_ID, now_ms=NOW_MS)
+        for directory, births in list(dirs.births(10)):
+            births.run()
+            dirs.born(directory, births)
+        for _ in range(10):
+            append(log, make_batch(value=b"v" * 500))
+        log.flush(NOW_MS)
+        log.advance_log_start(5)
+        log.cleaned_to = 4
+        dirs.online[0].high_watermarks[ORDERS[0]] = 9
+        write_checkpoints(disk, dirs)
+        for _ in range(10):
+            append(log, make_batch(value=b"v" * 500))
+        disk.crash(Random(seed))
+        if is_unreadable:
+            disk.unreadable.add("/one/orders-0")
+            dirs = log_dirs(disk, ["/one"])
+            disk.unreadable.clear()
+            assert set(dirs.broken) == {ORDERS[0]}
+            dirs.online[0].high_watermarks = {}  # as the broker does: only of what it hosts
+            write_checkpoints(disk, dirs)
+            dirs.close(NOW_MS)
+            assert disk.exists(f"/one/{CLEAN_SHUTDOWN_FILE}")
+        dirs = log_dirs(disk, ["/one"])
+        assert dirs.broken == {}
+        found = dirs.get(ORDERS[0])
+        assert found is not None
+        stored_records(found)
+        high_watermark = dirs.online[0].high_watermarks.get(ORDERS[0])
+        return found.log_start_offset, found.log_end_offset, found.cleaned_to, high_watermark
+
+    assert run(is_unreadable=True) == run(is_unreadable=False)

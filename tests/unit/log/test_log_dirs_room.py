@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from headrace.errors import DiskFull
+from headrace.errors import DiskFailed, DiskFull
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
@@ -70,3 +70,53 @@ def test_records_can_be_deleted_on_a_full_disk() -> None:
     )
     assert [entry.epoch for entry in again.leader_epochs.entries] == [3]
     assert (again.log_start_offset, again.log_end_offset) == (2, 3)
+
+
+class Failing(MemoryDisk):
+    """Nothing can be changed below the directories in `failed`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: set[str] = set()
+
+    def make_directory(self, directory: str) -> None:
+        self._check(directory)
+        super().make_directory(directory)
+
+    def rename(self, source: str, target: str) -> None:
+        self._check(source)
+        super().rename(source, target)
+
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        self._check(path)
+        super().replace(path, data, durable=durable)
+
+    def remove_tree(self, directory: str) -> None:
+        self._check(directory)
+        super().remove_tree(directory)
+
+    def _check(self, path: str) -> None:
+        if any(path.startswith(f"{failed}/") for failed in self.failed):
+            raise DiskFailed(f"{path}: Input/output error")
+
+
+@pytest.mark.parametrize("leftover", [False, True])
+def test_a_directory_that_fails_goes_offline_and_the_next_takes_the_log(leftover: bool) -> None:
+    disk = Failing()
+    dirs = open_dirs(disk, ["/one", "/two"])
+    if leftover:
+        disk.make_directory("/one/new-0")
+    disk.failed = {"/one"}
+    assert dirs.create(NEW, TOPIC_ID, now_ms=NOW_MS).directory == "/two/new-0"
+    assert list(dirs.offline) == ["/one"]
+    assert [directory.path for directory in dirs.online] == ["/two"]
+
+
+def test_if_every_directory_fails_all_go_offline() -> None:
+    disk = Failing()
+    dirs = open_dirs(disk, ["/one", "/two"])
+    disk.failed = {"/one", "/two"}
+    failed: list[str] = []
+    with pytest.raises(DiskFailed):
+        dirs.create(NEW, TOPIC_ID, now_ms=NOW_MS, on_failed=lambda path, _: failed.append(path))
+    assert failed == ["/one", "/two"]

@@ -1,9 +1,12 @@
 import pytest
 
+from headrace.errors import DiskFull
+from headrace.log.append_result import Refused
 from headrace.log.compaction import assess
 from headrace.log.log_config import LogConfig
 from headrace.log.retention import Reason, SegmentFacts, deletable, delete_old_segments
 from headrace.testing.memory_disk import MemoryDisk
+from headrace.wire.error_code import ErrorCode
 from tests.support.log_samples import NOW_MS, append, make_batch, open_sample
 
 AGE, SIZE, LOG_START = Reason.AGE, Reason.SIZE, Reason.LOG_START
@@ -137,3 +140,20 @@ def test_segments_without_times_are_compacted_when_their_file_is_old_enough() ->
     for later_ms, end_offset in ((1499, 0), (1500, 1)):
         state = assess(log, last_stable_offset=1, now_ms=NOW_MS + later_ms)
         assert state.end_offset == end_offset
+
+
+def test_without_room_to_roll_the_active_segment_the_log_starts_behind_the_segments_that_went() -> (
+    None
+):
+    disk = MemoryDisk()
+    log = open_sample(disk, LogConfig(segment_bytes=len(make_batch()), retention_ms=1000))
+    for _ in range(10):
+        append(log, make_batch())
+    disk.capacity_bytes = disk.used_bytes
+    with pytest.raises(DiskFull):
+        delete_old_segments(log, high_watermark=10, now_ms=NOW_MS + 10**9)
+    assert [segment.base_offset for segment in log.segments] == [9]
+    assert log.log_start_offset == 9
+    refused = log.read(0, 1000, 10)
+    assert isinstance(refused, Refused)
+    assert refused.error_code == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -1,16 +1,21 @@
 """A log on its way to another directory: whatever happens to the original meanwhile, the copy ends up equal."""
 
+from contextlib import suppress
 from uuid import UUID
 
 import pytest
 
-from headrace.errors import LogClosed
+from headrace.errors import DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
+from headrace.log.checkpoint import write_topic_id
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDir, LogDirs
 from headrace.log.partition_log import PartitionLog
+from headrace.log.recovery import open_log
+from headrace.log.segment import offset_name
 from headrace.replication.log_move import LogMove
 from headrace.testing.memory_disk import MemoryDisk
+from tests.support.failing_disk import FailingDisk
 from tests.support.log_samples import NOW_MS, make_batch, make_producer_batch
 
 PARTITION = TopicPartition("t", 0)
@@ -249,3 +254,134 @@ def test_a_target_that_goes_offline_takes_the_copy_with_it(world: World) -> None
     with pytest.raises(LogClosed):
         move.align(now_ms=NOW_MS)
     assert not world.log.is_closed
+
+
+class FaultyWorld(World):
+    """The target is looked at first when the directories are opened."""
+
+    disk: FailingDisk
+
+    def __init__(self) -> None:
+        self.disk = FailingDisk()
+        self.ids = iter(range(1, 1_000))
+        self.open()
+        self.dirs.wanted[PARTITION] = ORIGIN
+        self.log = self.dirs.create(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+
+    def open(self) -> None:
+        self.dirs = LogDirs(
+            self.disk,
+            [TARGET, ORIGIN],
+            config_for=lambda _: LogConfig(segment_bytes=1_000),
+            new_id=lambda: UUID(int=next(self.ids)),
+        )
+        self.dirs.open(NOW_MS)
+
+    def move(self) -> LogMove:
+        target, origin = self.dirs.online
+        return LogMove(
+            self.disk, origin, target, self.log, now_ms=NOW_MS, id_=UUID(int=next(self.ids))
+        )
+
+    def only_log(self) -> PartitionLog:
+        (log,) = self.dirs
+        assert self.dirs.broken == {}
+        return log
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+@pytest.mark.parametrize("error", [DiskFailed, DiskFull])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_take_over_refused_at_any_operation_costs_nothing(
+    error: type[DiskFailed], lasts: bool, is_killed: bool
+) -> None:
+    for operations in range(200):
+        world = FaultyWorld()
+        world.append(3, 3)
+        move = world.move()
+        follow(move)
+        move.copy.flush(NOW_MS)
+        world.disk.fail(operations, error, lasts=lasts)
+        try:
+            world.log, left = move.take_over(now_ms=NOW_MS)
+        except DiskFailed:
+            left = move.give_up()
+        with suppress(DiskFailed):
+            world.disk.remove_tree(left)
+        world.disk.work()
+        world.append(3, 3, 3)
+        if is_killed:
+            for directory in world.dirs.online:
+                directory.release()
+        else:
+            world.dirs.close(NOW_MS)
+        world.open()
+        assert world.only_log().log_end_offset == 15
+        if not world.disk.has_failed:
+            break
+    else:
+        pytest.fail("it takes more operations than that")
+
+
+@pytest.mark.parametrize("newer", [ORIGIN, TARGET])
+@pytest.mark.parametrize("by", ["epoch", "length"])
+def test_of_two_logs_of_one_partition_the_one_that_has_more_is_kept(newer: str, by: str) -> None:
+    world = FaultyWorld()
+    world.append(3, 3)
+    older = TARGET if newer == ORIGIN else ORIGIN
+    two = {
+        path: open_log(
+            world.disk,
+            f"{path}/u-0",
+            TopicPartition("u", 0),
+            LogConfig(),
+            now_ms=NOW_MS,
+            topic_id=TOPIC_ID,
+        )
+        for path in (ORIGIN, TARGET)
+    }
+    for path, log in two.items():
+        write_topic_id(world.disk, f"{path}/u-0", TOPIC_ID)
+        log.append_as_leader(make_batch(2), leader_epoch=0, now_ms=NOW_MS)
+    if by == "epoch":
+        two[older].append_as_leader(make_batch(5), leader_epoch=0, now_ms=NOW_MS)
+    two[newer].append_as_leader(
+        make_batch(1), leader_epoch=1 if by == "epoch" else 0, now_ms=NOW_MS
+    )
+    for directory in world.dirs.online:
+        directory.release()
+    world.open()
+    found = world.dirs.get(TopicPartition("u", 0))
+    assert found is not None
+    assert (found.directory, found.log_end_offset) == (f"{newer}/u-0", 3)
+    assert [
+        name.rpartition("-")[2] for name in world.disk.list_directories(older) if "u" in name
+    ] == ["stray"]
+
+
+@pytest.mark.parametrize("trouble", ["another topic", "first unreadable", "second unreadable"])
+def test_of_two_logs_that_cannot_be_compared_neither_is_used(trouble: str) -> None:
+    world = FaultyWorld()
+    for path in (TARGET, ORIGIN):
+        log = open_log(
+            world.disk, f"{path}/u-0", TopicPartition("u", 0), LogConfig(), now_ms=NOW_MS
+        )
+        log.append_as_leader(make_batch(2), leader_epoch=0, now_ms=NOW_MS)
+        is_other = trouble == "another topic" and path == TARGET
+        write_topic_id(world.disk, f"{path}/u-0", UUID(int=8) if is_other else TOPIC_ID)
+    unreadable = {"first unreadable": TARGET, "second unreadable": ORIGIN}.get(trouble)
+    if unreadable is not None:
+        world.disk.bad_bytes.add((f"{unreadable}/u-0/{offset_name(0)}.log", 0))
+    for _ in range(2):
+        for directory in world.dirs.online:
+            directory.release()
+        world.open()
+        assert list(world.dirs.broken) == [TopicPartition("u", 0)]
+        assert world.dirs.get(TopicPartition("u", 0)) is None
+    world.dirs.close(NOW_MS)
+    world.disk.bad_bytes.clear()
+    world.disk.remove_tree(f"{TARGET}/u-0")  # as the message asks for
+    world.open()
+    found = world.dirs.get(TopicPartition("u", 0))
+    assert found is not None
+    assert found.log_end_offset == 2
