@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from headrace.controller.raise_epochs import PRODUCER_IDS_A_SECOND
 from headrace.coordination.membership import cluster_id, prepare
 from headrace.coordination.nodes import (
     PartitionStateNode,
@@ -25,7 +26,6 @@ from headrace.log.log_dirs import parse_directory_name
 
 # The checkpoint of a log that was not closed lacks its last epochs.
 _EPOCHS_ABOVE: Final = 1_000
-_PRODUCER_IDS_A_SECOND: Final = 1 << 20
 
 
 class LogFound(NamedTuple):
@@ -70,8 +70,7 @@ async def recover(
         topics[log.topic_partition.topic, log.topic_id][log.topic_partition.partition] = log
     for (name, topic_id), partitions in topics.items():
         await store.multi(_topic(name, topic_id, partitions, broker_id))
-    # Ids are given out one after the other from 0: those of a cluster never reach this.
-    block = ProducerIdBlockNode.of(broker_id, now_s * _PRODUCER_IDS_A_SECOND, 1)
+    block = ProducerIdBlockNode.of(broker_id, now_s * PRODUCER_IDS_A_SECOND, 1)
     await store.create(ProducerIdBlockNode.PATH, block.encode())
     return {name: 1 + max(partitions) for (name, _), partitions in topics.items()}
 

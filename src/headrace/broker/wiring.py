@@ -31,6 +31,7 @@ from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
 from headrace.broker.metrics_page import MetricsSources
+from headrace.broker.newer_logs import NewerLogs
 from headrace.broker.offline_replicas import OfflineReplicas
 from headrace.broker.produce_repeats import ProduceRepeats
 from headrace.broker.producer_ids import ProducerIds
@@ -178,6 +179,9 @@ class Parts:
             lease=given.store.lease,
         )
         self.role_turns = RoleTurns(self.roles)
+        self.newer_logs = NewerLogs(
+            self.cluster, self.roles, self.controller, given.broker_epoch, given.clock
+        )
         self.controller.after_creation = self.role_turns.settled
         self.replica_moves = ReplicaMoves(
             disk=given.disk,
