@@ -299,7 +299,13 @@ class Roles:
         now_ms = self._clock()
         if state.leader_epoch == partition.leader_epoch:
             partition.isr_decided(state, now_ms=now_ms)
-        elif self._is_newer(partition, state):
+        elif state.leader_epoch < partition.leader_epoch:
+            # From a controller that does not know yet that it is deposed, or from an older store.
+            if state.leader == broker_id and not partition.is_leader:
+                self._newer_logs[where] = max(
+                    partition.leader_epoch, partition.log.leader_epochs.latest
+                )
+        elif self._is_newer(partition.log, state):
             self._note_newer(where, partition, state)
         elif state.leader == broker_id:
             if not self._is_suspended:
@@ -325,10 +331,9 @@ class Roles:
         self._newer_logs = found
         return found
 
-    def _is_newer(self, partition: Partition, state: PartitionState) -> bool:
+    def _is_newer(self, log: PartitionLog, state: PartitionState) -> bool:
         """Whether the log knows of a leadership that the state does not know of."""
-        log = partition.log
-        if max(log.leader_epochs.latest, partition.leader_epoch) > state.leader_epoch:
+        if log.leader_epochs.latest > state.leader_epoch:
             return True
         # A follower has records of the present leader. A new leader has none of the epoch that begins with it.
         return state.leader == self._cluster.broker_id and log.leader_epochs.has_written(
@@ -338,15 +343,15 @@ class Roles:
     def _note_newer(
         self, where: TopicIdPartition, partition: Partition, state: PartitionState
     ) -> None:
-        epoch = max(partition.log.leader_epochs.latest, partition.leader_epoch)
+        self._resign(partition)
+        epoch = partition.log.leader_epochs.latest
         if state.leader == self._cluster.broker_id:
             self._newer_logs[where] = epoch
         elif state.leader != NO_LEADER:
-            self._followers.leave(partition)
             _logger.error(
                 "%s does not follow broker %d, which leads in leader epoch %d: this log holds records of leader epoch %d,"
-                " so the coordination store is older than the logs. If this is still logged last in a minute, the leader lacks"
-                " those records: see docs/operating/cluster.md, a restored backup",
+                " so the coordination store is older than the logs. If this replica does not return to the ISR, the leader"
+                " lacks those records: see docs/operating/cluster.md, a restored backup",
                 partition.topic_partition,
                 state.leader,
                 state.leader_epoch,

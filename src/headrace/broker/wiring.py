@@ -179,9 +179,6 @@ class Parts:
             lease=given.store.lease,
         )
         self.role_turns = RoleTurns(self.roles)
-        self.newer_logs = NewerLogs(
-            self.cluster, self.roles, self.controller, given.broker_epoch, given.clock
-        )
         self.controller.after_creation = self.role_turns.settled
         self.replica_moves = ReplicaMoves(
             disk=given.disk,
@@ -248,6 +245,9 @@ class Parts:
 
     def _make_background(self, given: Given) -> None:
         self.leader_balance = LeaderBalance(self.driver, self.live_settings)
+        self.newer_logs = NewerLogs(
+            self.cluster, self.roles, self.controller, given.broker_epoch, given.clock
+        )
         self.offline_replicas = OfflineReplicas(
             self.cluster,
             self.partitions,

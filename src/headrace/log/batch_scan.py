@@ -109,9 +109,9 @@ def _follows(header: BatchHeader, expected_offset: int, known: Surroundings) -> 
 
 def _is_known_fall(header: BatchHeader, expected_offset: int, known: Surroundings) -> bool:
     """Whether the checkpoint agrees with a batch whose epoch is lower than that of the batch before."""
-    return (
-        header.base_offset == expected_offset or known.has_gaps
-    ) and known.epochs.epoch_at(header.base_offset) == header.leader_epoch
+    if header.base_offset != expected_offset and not known.has_gaps:
+        return False
+    return known.epochs.epoch_at(header.base_offset) == header.leader_epoch
 
 
 def _is_plausible(header: BatchHeader, known: Surroundings, *, left_gap: bool) -> bool:

@@ -35,6 +35,10 @@ def hosted(broker: OneBroker) -> Partition:
     return partition
 
 
+def leads(broker: OneBroker) -> bool:
+    return hosted(broker).is_leader
+
+
 def state_of(broker: OneBroker) -> PartitionState:
     return broker.cluster.state.topics["orders"].partitions[0]
 
@@ -59,13 +63,13 @@ async def test_a_leader_does_not_write_under_an_epoch_that_its_log_has_seen(
             log.append_as_leader(bytearray(batch(b"v")), leader_epoch=seen, now_ms=NOW_MS)
         before = log.leader_epochs.entries
         partition = host_again(broker, topic_id)
-        assert not partition.is_leader
+        assert not leads(broker)
         assert log.leader_epochs.entries == before
         due = newer_logs(broker).due()
         assert due is not None
         assert [each.leader_epoch for each in due.logs] == [log.leader_epochs.latest]
         assert await broker.controller.ask(due) is ErrorCode.NONE
-        assert partition.is_leader
+        assert leads(broker)
         assert partition.leader_epoch == before[-1].epoch + 1
         assert log.leader_epochs.entries[: len(before)] == before
         assert newer_logs(broker).due() is None
@@ -84,8 +88,40 @@ async def test_a_newer_log_is_not_cut_to_what_an_older_leader_has(broker: OneBro
     assert partition is not None
     elsewhere = msgspec.structs.replace(state_of(broker), leader=9, leader_epoch=6)
     broker.roles._give_role(partition, elsewhere)
-    assert not partition.is_leader
+    assert not leads(broker)
     assert newer_logs(broker).due() is None, "only a leader's epoch is raised"
+
+
+@on_broker()
+async def test_an_old_cluster_state_does_not_end_a_leadership(broker: OneBroker) -> None:
+    """As a controller publishes it that does not know yet that it is deposed."""
+    await broker.topic("orders")
+    partition = hosted(broker)
+    newest = msgspec.structs.replace(state_of(broker), leader_epoch=4)
+    broker.roles._give_role(partition, newest)
+    append(broker)
+    for leader in (9, newest.leader):
+        old = msgspec.structs.replace(newest, leader=leader, leader_epoch=3)
+        broker.roles._give_role(partition, old)
+        assert leads(broker)
+        assert newer_logs(broker).due() is None
+
+
+@on_broker()
+async def test_a_leader_that_goes_on_under_a_restored_store_asks_for_a_new_epoch(
+    broker: OneBroker,
+) -> None:
+    topic_id = await broker.topic("orders")
+    partition = hosted(broker)
+    partition.resign()
+    partition.leader_epoch = 6
+    broker.roles._settle(TopicIdPartition(topic_id, 0))
+    assert not leads(broker)
+    due = newer_logs(broker).due()
+    assert due is not None
+    assert await broker.controller.ask(due) is ErrorCode.NONE
+    assert leads(broker)
+    assert partition.leader_epoch == 7
 
 
 @on_broker()
