@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copyfile
 
 from confluent_kafka import Consumer, Producer
 
@@ -100,6 +101,7 @@ def test_a_lost_store_is_made_anew_from_the_logs(tmp_path: Path) -> None:
     recover = [sys.executable, "-m", "headrace.cli.main", "storage", "recover", "--config", config]
     told = subprocess.run(recover, check=True, capture_output=True, text=True, timeout=60).stdout
     assert f"{TOPIC}: 3 partitions" in told
+    assert "retention.ms=-1" in told
     again = subprocess.run(recover, check=False, capture_output=True, text=True, timeout=60)
     assert again.returncode == 1
     assert "nothing to recover" in again.stderr
@@ -107,6 +109,24 @@ def test_a_lost_store_is_made_anew_from_the_logs(tmp_path: Path) -> None:
         produced(broker, 3)
         assert len(consumed(broker)) == 9, "the offsets that the group committed are known"
     assert not list(broker.data_dir.glob("*-stray"))
+
+
+def test_a_restored_backup_of_the_store_costs_no_acknowledged_record(tmp_path: Path) -> None:
+    """Leader epochs and producer ids of the backup are behind those of the logs."""
+    broker = HeadraceProcess(tmp_path / "alone", properties={"num.partitions": "3"})
+    store, backup = broker.data_dir / "coordination.sqlite", tmp_path / "backup.sqlite"
+    with broker:
+        produced(broker, 30)
+    copyfile(store, backup)
+    for _ in range(3):
+        with broker:
+            produced(broker, 30)
+    copyfile(backup, store)
+    with broker:
+        produced(broker, 60)
+        broker.kill()
+    with broker:
+        assert len(consumed(broker)) == 180
 
 
 def test_another_chroot_or_another_cluster(tmp_path: Path) -> None:

@@ -208,6 +208,7 @@ class Broker:
             parts.leader_balance.run(),
             parts.role_turns.run(),
             parts.offline_replicas.run(),
+            parts.newer_logs.run(),
             parts.replica_moves.run(),
             parts.cleaner.run(),
             *parts.housekeeping.jobs(),

@@ -9,6 +9,9 @@ new leader epoch counts only once its log knows it.
 A cluster state without this registration (broker id and broker epoch) gives nothing to lead and deletes nothing, because it
 may describe an earlier run of this broker. It ends every leadership, because what was led under this registration was given
 by a cluster state that contained it: since then the registration has been removed, and others are elected.
+
+A log that has seen a newer leader epoch than the cluster state is newer than the coordination store, of which a backup was
+restored. It is neither led nor cut to what a leader has, until the leader epoch has been raised above those that it has seen.
 """
 
 import logging
@@ -36,7 +39,7 @@ from headrace.controller.changes import (
     TopicDeleted,
 )
 from headrace.controller.cluster_state import Topic
-from headrace.controller.values import ALL_BROKERS, ConfigKind
+from headrace.controller.values import ALL_BROKERS, NO_LEADER, ConfigKind
 from headrace.controller.values import Partition as PartitionState
 from headrace.coordination.lease import SessionLease
 from headrace.coordination.store import SessionState
@@ -93,6 +96,8 @@ class Roles:
         self._is_suspended = False
         self._needs_full_state = False  # changes came that were not acted upon
         self._without_room: dict[TopicIdPartition, bool] = {}  # → whether it is new
+        self._newer_logs: dict[TopicIdPartition, int] = {}  # → the newest leader epoch in the log
+        self.highest_producer_id = -1  # of the logs that were hosted
         self._at_once = new_at_once
         self._queue = RoleQueue()
         live_settings.listen(self._on_settings)
@@ -290,11 +295,18 @@ class Roles:
 
     def _give_role(self, partition: Partition, state: PartitionState) -> None:
         broker_id = self._cluster.broker_id
-        if state.leader_epoch < partition.leader_epoch:
-            return
+        where = TopicIdPartition(partition.topic_id, partition.topic_partition.partition)
         now_ms = self._clock()
         if state.leader_epoch == partition.leader_epoch:
             partition.isr_decided(state, now_ms=now_ms)
+        elif state.leader_epoch < partition.leader_epoch:
+            # From a controller that does not know yet that it is deposed, or from an older store.
+            if state.leader == broker_id and not partition.is_leader:
+                self._newer_logs[where] = max(
+                    partition.leader_epoch, partition.log.leader_epochs.latest
+                )
+        elif self._is_newer(partition.log, state):
+            self._note_newer(where, partition, state)
         elif state.leader == broker_id:
             if not self._is_suspended:
                 self._followers.leave(partition)
@@ -304,6 +316,47 @@ class Roles:
             self._resign(partition)
             partition.become_follower(state.leader, state.leader_epoch)
             self._followers.follow(partition, state.leader, self._on_disk_failed)
+
+    # ---- logs that are newer than the coordination store
+
+    def newer_logs(self) -> dict[TopicIdPartition, int]:
+        """Partitions that this broker can lead only in a leader epoch above the given one."""
+        found: dict[TopicIdPartition, int] = {}
+        for where, epoch in self._newer_logs.items():
+            topic = self._cluster.state.topics_by_id.get(where.topic_id)
+            if topic is not None and where.partition < len(topic.partitions):
+                state = topic.partitions[where.partition]
+                if state.leader == self._cluster.broker_id and state.leader_epoch <= epoch:
+                    found[where] = epoch
+        self._newer_logs = found
+        return found
+
+    def _is_newer(self, log: PartitionLog, state: PartitionState) -> bool:
+        """Whether the log knows of a leadership that the state does not know of."""
+        if log.leader_epochs.latest > state.leader_epoch:
+            return True
+        # A follower has records of the present leader. A new leader has none of the epoch that begins with it.
+        return state.leader == self._cluster.broker_id and log.leader_epochs.has_written(
+            state.leader_epoch, log.log_end_offset
+        )
+
+    def _note_newer(
+        self, where: TopicIdPartition, partition: Partition, state: PartitionState
+    ) -> None:
+        self._resign(partition)
+        epoch = partition.log.leader_epochs.latest
+        if state.leader == self._cluster.broker_id:
+            self._newer_logs[where] = epoch
+        elif state.leader != NO_LEADER:
+            _logger.error(
+                "%s does not follow broker %d, which leads in leader epoch %d: this log holds records of leader epoch %d,"
+                " so the coordination store is older than the logs. If this replica does not return to the ISR, the leader"
+                " lacks those records: see docs/operating/cluster.md, a restored backup",
+                partition.topic_partition,
+                state.leader,
+                state.leader_epoch,
+                epoch,
+            )
 
     def _host(
         self, topic_partition: TopicPartition, topic_id: UUID, *, is_new: bool
@@ -321,6 +374,7 @@ class Roles:
             )
         elif log.topic_id is None:
             self._log_dirs.adopt(log, topic_id)
+        self.highest_producer_id = max(self.highest_producer_id, log.producers.highest_id)
         log.update_config(self.log_config(config))
         directory = self._log_dirs.directory_of(topic_partition)
         checkpointed = {} if directory is None else directory.high_watermarks

@@ -13,6 +13,7 @@ from typing import Final
 from headrace.broker.cluster_view import ClusterView
 from headrace.broker.controller_call import Unanswered, ask_controller
 from headrace.broker.live_settings import LiveSettings
+from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.controller.core import Controller
 from headrace.controller.topics import CreateTopics, NewTopic, name_fault
 from headrace.wire.error_code import ErrorCode
@@ -92,9 +93,14 @@ class TopicCreation:
             name=name,
             num_partitions=settings.offsets_topic_num_partitions,
             replication_factor=factor,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(settings.offsets_topic_segment_bytes),
-            },
+            configs=offsets_topic_configs(settings),
         )
+
+
+def offsets_topic_configs(settings: BrokerSettings) -> dict[str, str]:
+    """The configs with which `__consumer_offsets` is made."""
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(settings.offsets_topic_segment_bytes),
+    }

@@ -31,6 +31,7 @@ from headrace.broker.memory_budget import MemoryBudget
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.metrics.process_stats import read_process_stats
 from headrace.broker.metrics_page import MetricsSources
+from headrace.broker.newer_logs import NewerLogs
 from headrace.broker.offline_replicas import OfflineReplicas
 from headrace.broker.open_files import current_shares
 from headrace.broker.produce_repeats import ProduceRepeats
@@ -245,6 +246,9 @@ class Parts:
 
     def _make_background(self, given: Given) -> None:
         self.leader_balance = LeaderBalance(self.driver, self.live_settings)
+        self.newer_logs = NewerLogs(
+            self.cluster, self.roles, self.controller, given.broker_epoch, given.clock
+        )
         self.offline_replicas = OfflineReplicas(
             self.cluster,
             self.partitions,

@@ -148,7 +148,8 @@ def _recover(options: argparse.Namespace) -> int:
     import time
 
     from headrace.broker.store_identity import STORE_FILE, cluster_of_directories
-    from headrace.broker.store_recovery import find_logs, recover
+    from headrace.broker.store_recovery import KEEP_EVERYTHING, Recovered, find_logs, recover
+    from headrace.broker.topic_creation import OFFSETS_TOPIC, offsets_topic_configs
     from headrace.coordination.embedded import EmbeddedStore
     from headrace.log.log_dirs import LOCK_FILE
     from headrace.log.os_disk import OsDisk
@@ -169,28 +170,34 @@ def _recover(options: argparse.Namespace) -> int:
             why=f"{path} is there" if path.exists() else "no meta.properties names a cluster",
         )
     releases = [disk.lock(f"{each}/{LOCK_FILE}") for each in settings.log_dirs]
-    logs, nameless = find_logs(disk, settings.log_dirs)
+    logs = find_logs(disk, settings.log_dirs)
+    internal = {OFFSETS_TOPIC: offsets_topic_configs(settings)}
 
-    async def write(aside: Path) -> dict[str, int]:
+    async def write(aside: Path) -> Recovered:
         store = EmbeddedStore(aside)
         await store.open()
         try:
-            return await recover(store, cluster, settings.node_id, logs, int(time.time()))
+            now_s = int(time.time())
+            return await recover(store, cluster, settings.node_id, logs, now_s, internal)
         finally:
             await store.close()
 
     aside = path.with_suffix(".recovered")
     for left in (aside, *aside.parent.glob(f"{aside.name}-*")):
         left.unlink(missing_ok=True)
-    topics = asyncio.run(write(aside))
+    recovered = asyncio.run(write(aside))
     aside.rename(path)
     for release in releases:
         release()
-    for name, count in sorted(topics.items()):
+    for name, count in sorted(recovered.topics.items()):
         print(f"{name}: {count} partitions")
-    for each in nameless:
-        print(f"{each}: left out, nothing there says to which topic it belongs")
-    print(f"Recovered {len(topics)} topics of the cluster {cluster}. Set their configs again.")
+    for path_left, reason in recovered.left_out:
+        print(f"{path_left}: left out, {reason}")
+    kept = ", ".join(f"{name}={value}" for name, value in KEEP_EVERYTHING.items())
+    print(
+        f"Recovered {len(recovered.topics)} topics of the cluster {cluster}."
+        f" Their configs were lost: topics keep everything ({kept}) until you set their configs again."
+    )
     return OK
 
 

@@ -13,6 +13,7 @@ from headrace.controller.isr import AlterPartition, AlterPartitionAnswer
 from headrace.controller.leaders import ElectLeaders
 from headrace.controller.offline_replicas import ReplicasOffline
 from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
+from headrace.controller.raise_epochs import RaiseEpochs
 from headrace.controller.reassignment import (
     AlterReassignments,
     ListReassignments,
@@ -47,6 +48,7 @@ _QUESTIONS: Final = {
         Question(ShutdownWanted, ShutdownAnswer),
         Question(ReplicasOffline, ErrorCode),
         Question(RemoveReplicas, None),
+        Question(RaiseEpochs, ErrorCode),
     )
 }
 

@@ -1,7 +1,9 @@
 """Reads a doubted `.log` file once, from its start, and yields the batches that are sound and fit together.
 
 The checksum does not cover base offset and leader epoch, because leaders stamp them. So these two are judged by their
-neighbours: neither ever falls, and a batch that leaves a gap or raises the epoch counts only if what follows agrees.
+neighbours: neither ever falls, and a batch that leaves a gap or raises the epoch counts only if what follows agrees. One exception:
+the epoch falls where the checkpoint of leader epochs says so. Such batches were acknowledged by a leader under a coordination store
+that had been restored from a backup, before leaders refused epochs that their log had seen.
 """
 
 from collections.abc import Iterator
@@ -74,9 +76,15 @@ def fitting_batches(scan: Iterator[ScannedBatch], known: Surroundings) -> Iterat
     """The batches up to the first one whose place in the log cannot be right."""
     expected, epoch = known.start_offset, known.leader_epoch
     held: ScannedBatch | None = None  # odd, and waiting for its successor's word
+    epoch_before_held = epoch
     is_plausible = left_gap = False
     for batch, header in scan:
-        if not _follows(header, expected, epoch, known):
+        falls = header.leader_epoch < epoch
+        # Where the epochs rise without the batch that is held, that batch's epoch is the wrong one.
+        is_held_wrong = held is not None and (left_gap or header.leader_epoch >= epoch_before_held)
+        if not _follows(header, expected, known) or (
+            falls and (is_held_wrong or not _is_known_fall(header, expected, known))
+        ):
             # One of the two lies. If they overlap and there is a gap, it is the one that left it.
             is_plausible &= header.base_offset >= expected or not left_gap
             break
@@ -84,7 +92,7 @@ def fitting_batches(scan: Iterator[ScannedBatch], known: Surroundings) -> Iterat
             yield held
             held = None
         if header.base_offset > expected or header.leader_epoch > epoch:
-            held = (batch, header)
+            held, epoch_before_held = (batch, header), epoch
             left_gap = header.base_offset > expected
             is_plausible = _is_plausible(header, known, left_gap=left_gap)
         else:
@@ -94,13 +102,16 @@ def fitting_batches(scan: Iterator[ScannedBatch], known: Surroundings) -> Iterat
         yield held
 
 
-def _follows(header: BatchHeader, expected_offset: int, epoch: int, known: Surroundings) -> bool:
+def _follows(header: BatchHeader, expected_offset: int, known: Surroundings) -> bool:
     end = known.next_segment_offset
-    return (
-        header.base_offset >= expected_offset
-        and header.leader_epoch >= epoch
-        and (end is None or header.next_offset <= end)
-    )
+    return header.base_offset >= expected_offset and (end is None or header.next_offset <= end)
+
+
+def _is_known_fall(header: BatchHeader, expected_offset: int, known: Surroundings) -> bool:
+    """Whether the checkpoint agrees with a batch whose epoch is lower than that of the batch before."""
+    if header.base_offset != expected_offset and not known.has_gaps:
+        return False
+    return known.epochs.epoch_at(header.base_offset) == header.leader_epoch
 
 
 def _is_plausible(header: BatchHeader, known: Surroundings, *, left_gap: bool) -> bool:

@@ -63,6 +63,10 @@ class LeaderEpochs:
             entries.append(EpochEntry(epoch, start_offset))
         return True
 
+    def has_written(self, epoch: int, log_end_offset: int) -> bool:
+        """Whether the newest epoch is `epoch` and has records."""
+        return self.latest == epoch and self._entries[-1].start_offset < log_end_offset
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """The largest known epoch at or below `epoch` and where it ended; (-1, -1) if that is unknown."""
         if epoch < 0 or not self._entries or epoch > self.latest:

@@ -103,6 +103,11 @@ class ProducerState:
     def __iter__(self) -> Iterator[ProducerEntry]:
         return iter(self._entries.values())
 
+    @property
+    def highest_id(self) -> int:
+        """The highest producer id; -1 if there is no producer."""
+        return max(self._entries, default=-1)
+
     def entry(self, producer_id: int) -> ProducerEntry | None:
         """What is known of a producer."""
         return self._entries.get(producer_id)

@@ -196,6 +196,18 @@ def test_lost_leader_epochs_are_rebuilt_from_the_batches(
     assert again.leader_epochs.entries == log.leader_epochs.entries
 
 
+@pytest.mark.parametrize("segment_bytes", [CONFIG.segment_bytes, 1 << 20])
+def test_epochs_that_a_leader_used_twice_do_not_cut_the_log(
+    disk: MemoryDisk, segment_bytes: int
+) -> None:
+    """As a leader wrote them under a coordination store that was restored from a backup."""
+    config = replace(CONFIG, segment_bytes=segment_bytes)
+    log = open_sample(disk, config)
+    for epoch in (0, 1, 2, 3, 4, 2, 2, 3):
+        append(log, make_batch(2), leader_epoch=epoch)
+    assert stored_batches(open_sample(disk, config)) == stored_batches(log)
+
+
 def test_lost_epochs_and_a_torn_tail_at_once(disk: MemoryDisk) -> None:
     log = filled(disk)
     before = stored_batches(log)
