@@ -511,6 +511,7 @@ class RegistryHttp:
 
     async def _written(self, request: Request, write: Callable[[], Awaitable[Json]]) -> Response:
         """Write here if this is the primary, else have the primary do it."""
+        await self._instance.role_known()
         if self._instance.is_primary:
             written = answer(await write())
             written.headers[_POSITION] = str(self._instance.position)

@@ -33,6 +33,7 @@ _PROTOCOL_TYPE: Final = "sr"
 _PROTOCOL: Final = "v0"
 _ATTEMPTS: Final = 10
 _CLAIM_AGAIN_S: Final = 0.5
+_ROLE_S: Final = 10.0  # how long a write waits for a primary
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +86,7 @@ class Instance:
         self._primary: Identity | None = None
         self._elected: Identity | None = None  # the last one that the group named
         self._claim_needed = asyncio.Event()
+        self._role_known = asyncio.Event()  # who is primary, and, if this instance is, its claim
         self._topic = SchemasTopic(
             settings.bootstrap_servers,
             settings.topic,
@@ -160,6 +162,20 @@ class Instance:
         except TopicFailed as failure:
             raise errors.store_timed_out(str(failure)) from failure
 
+    async def role_known(self) -> None:
+        """Wait, for a while, until it is known who writes, as after a start or a failover. Raises RegistryError."""
+        try:
+            async with asyncio.timeout(_ROLE_S):
+                await self._role_known.wait()
+        except TimeoutError:
+            raise errors.unknown_primary() from None
+
+    def _note_role(self) -> None:
+        if self._primary is not None and (not self.is_primary or self._claim is not None):
+            self._role_known.set()
+        else:
+            self._role_known.clear()
+
     async def judge(self, question: Question) -> Judgement:
         """Have a schema judged."""
         return await self._judge.judge(question)
@@ -230,6 +246,7 @@ class Instance:
             await self._write(repeated, claim)
         if self.is_primary and self._claim is None:
             self._claim = claim
+            self._note_role()
             _log.info("this instance is the primary, by the claim at offset %d", claim)
 
     async def _write(self, entries: tuple[Entry, ...], claim: int) -> None:
@@ -252,6 +269,7 @@ class Instance:
 
     def _give_up_claim(self) -> None:
         self._claim = None
+        self._note_role()
         self._claim_needed.set()
 
     # ---- what the group says
@@ -262,10 +280,12 @@ class Instance:
         if not self.is_primary:
             self._claim = None
         _log.info("the primary is %s", None if self._primary is None else self._primary.url)
+        self._note_role()
         self._claim_needed.set()
 
     def _lost(self) -> None:
         self._primary = self._claim = None
+        self._note_role()
         self._claim_needed.set()
 
     # ---- what the topic says
