@@ -1,4 +1,4 @@
-"""Exceptions, as one tree. Expected refusals are values (`wire.error_code.ErrorCode`), not exceptions.
+"""Exceptions that several packages raise or catch. Expected refusals are values (`wire.error_code.ErrorCode`), not exceptions.
 
 HeadraceError
 ├── MalformedMessage      the peer broke the wire protocol: its connection is closed

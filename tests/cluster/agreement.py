@@ -11,8 +11,7 @@ from uuid import UUID
 
 from headrace.client.connection import Connection
 from headrace.client.exchange import Disconnected
-from headrace.ids import TopicPartition
-from headrace.log.topic_ids import decode_topic_id
+from headrace.ids import TopicPartition, id_of_text
 from headrace.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -147,7 +146,7 @@ def _topic_id(path: Path) -> UUID | None:
         fields = dict(line.split(": ") for line in path.read_text().splitlines())
     except FileNotFoundError:
         return None
-    return decode_topic_id(fields["topic_id"])
+    return id_of_text(fields["topic_id"])
 
 
 def _wrong_roles(broker: ClusterBroker, picture: Picture) -> str | None:

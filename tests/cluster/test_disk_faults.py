@@ -59,7 +59,7 @@ def led_by_victim(cluster: ClusterProcess, topic: str) -> set[int]:
 
 def refusals(broker: ClusterBroker, partition: int) -> int:
     """How often a broker has told that there is no room for a partition."""
-    line = rf" {TOPIC}-{partition}: .*; writes are refused until there is room"
+    line = rf" {TOPIC}-{partition}: .*; appends are refused until there is room"
     return len(re.findall(line, broker.log_tail(1_000_000)))
 
 

@@ -120,6 +120,27 @@ def test_a_leader_whose_link_to_zookeeper_falls_silent(tmp_path: Path) -> None:
             load.finish()
 
 
+def test_a_leader_that_brokers_and_zookeeper_cannot_reach(tmp_path: Path) -> None:
+    """Others find its port closed while its link to ZooKeeper is silent; clients reach it. It does not lead beside its successor."""
+    with proxied_cluster(tmp_path, session_timeout_ms=int(SESSION_S * 1000)) as cluster:
+        controller = cluster.controller()
+        leader = next(each for each in cluster.brokers if each != controller)
+        others = [each for each in cluster.brokers if each != leader]
+        cluster.create_topic(TOPIC, replicas=[[leader, *others]])
+        with Load(cluster, TOPIC) as load:
+            load.wait_for_progress(20)
+            cluster.to_zookeeper[leader].fall_silent()
+            cluster.to_broker[leader].reset()
+            cluster.to_broker[leader].refuse()
+            wait_for_another_leader(cluster, TOPIC, leader)
+            load.wait_for_progress(100)
+            cluster.to_broker[leader].allow()
+            cluster.to_zookeeper[leader].allow()
+            cluster.wait_for_full_isr(TOPIC)
+            load.wait_for_progress(200)
+            load.finish()
+
+
 @pytest.mark.timeout(120 + 30 * ROUNDS)
 def test_resets_between_brokers_lose_nothing(tmp_path: Path) -> None:
     """Connections are reset, and refused for a moment, one broker after the other; all of them live."""

@@ -99,6 +99,11 @@ def test_a_lost_store_is_made_anew_from_the_logs(tmp_path: Path) -> None:
         rest.unlink()
     config = str(tmp_path / "alone" / "server.properties")
     recover = [sys.executable, "-m", "headrace.cli.main", "storage", "recover", "--config", config]
+    unsure = subprocess.run(recover, check=False, capture_output=True, text=True, timeout=60)
+    assert unsure.returncode == 1
+    assert "set zookeeper.connect" in unsure.stderr
+    assert not list(broker.data_dir.glob("coordination.*"))
+    recover.append("--without-zookeeper")
     told = subprocess.run(recover, check=True, capture_output=True, text=True, timeout=60).stdout
     assert f"{TOPIC}: 3 partitions" in told
     assert "retention.ms=-1" in told

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.controller.growth import CreatePartitions, MorePartitions
+from headrace.controller.create_partitions import CreatePartitions, MorePartitions
 from headrace.controller.reassignment import AlterReassignments
 from headrace.coordination import zookeeper_server
 from headrace.coordination.membership import prepare
 from headrace.coordination.store import Create, Node, SessionState, Store, StoreFailed
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordination.zookeeper_bulk import BulkReadFailed, read_nodes
+from headrace.coordination.zookeeper_client import KazooSession
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 from tests.support.tcp_proxy import TcpProxy
@@ -317,11 +318,17 @@ def test_an_expired_session_is_reported_and_replaced(connect: str) -> None:
         changed = asyncio.Event()
         await store.watch_children("/ids", changed.set)
 
+        client = store._client
+        assert isinstance(client, KazooSession)
+        servers, session = connect.partition("/")[0], client.kazoo.client_id
+
         def take_the_session_and_end_it() -> None:
-            thief = KazooClient(connect, client_id=store._client.client_id)
-            thief.start()
-            thief.stop()
-            thief.close()
+            # The store, which reconnects, may take its session back before it is ended.
+            while not lost.is_set():
+                thief = KazooClient(servers, client_id=session)
+                thief.start()
+                thief.stop()
+                thief.close()
 
         await asyncio.to_thread(take_the_session_and_end_it)
         async with asyncio.timeout(20):
@@ -387,7 +394,7 @@ def test_a_controller_on_zookeeper_hands_over_with_its_session(connect: str) -> 
         await prepare(first)
         await prepare(second)
         async with Broker(second, 1).running() as heir:
-            # The first to register leads nothing yet; let the other have the seat.
+            # The first to register leads nothing yet; let the other have the controllership.
             assert heir.driver.is_active
             async with Broker(first, 0).running() as other:
                 assert other.driver.controller_id == 1
@@ -395,7 +402,9 @@ def test_a_controller_on_zookeeper_hands_over_with_its_session(connect: str) -> 
                 (answer,) = await heir.driver.ask(topics("t", partitions=3000))
                 assert answer.error is ErrorCode.NONE
                 assert heir.state.topics["t"].partitions[1].leader == 1
-                await second.close()  # as if it died: registration and seat go with the session
+                await (
+                    second.close()
+                )  # as if it died: registration and controllership go with the session
                 await other.until(lambda: "t" in other.state.topics)
                 assert other.driver.is_active
                 assert other.state.controller_epoch == 2

@@ -1,37 +1,38 @@
 """A broker's way from Produce requests to logs, in memory, and requests for it: good ones and others."""
 
 import asyncio
-from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
+from headrace.broker.api_table import bind_api
 from headrace.broker.apis import produce
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.connection import Answer, Connection
-from headrace.broker.dispatch import BoundApi, Dispatcher
-from headrace.broker.frame_buffer import Frame
-from headrace.broker.long_work import LongWork
-from headrace.broker.produce_repeats import ProduceRepeats
-from headrace.broker.request_metrics import RequestMetrics
-from headrace.broker.traffic import Traffic
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.net.connection import Connection
+from headrace.broker.net.frame_buffer import Frame
+from headrace.broker.requests.dispatch import Dispatcher
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.request_metrics import RequestMetrics
+from headrace.broker.requests.request_steps import RequestSteps
+from headrace.broker.telemetry.traffic import Traffic
 from headrace.errors import DiskFailed, MalformedMessage
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record
+from headrace.replication.completion import Completion
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.api_keys import ApiKey
-from headrace.wire.codec import encode, message_decoder
-from headrace.wire.headers import RequestHeader, encode_request_header, response_tags_from
+from headrace.wire.codec import encode
+from headrace.wire.headers import RequestHeader, encode_request_header
 from headrace.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
-    ProduceResponse,
     TopicProduceData,
 )
+from tests.support.in_place import InPlace
 from tests.unit.broker.apis.one_broker import CLUSTER_ID, NOW_MS
 
 TOPICS = {
@@ -105,7 +106,12 @@ def _replicas(place: TopicPartition) -> tuple[int, ...]:
 class World:
     """A broker's way from frames to logs, in memory."""
 
-    def __init__(self, room_bytes: int = 1 << 20, config: LogConfig | None = None) -> None:
+    def __init__(
+        self,
+        room_bytes: int = 1 << 20,
+        config: LogConfig | None = None,
+        steps: RequestSteps | None = None,
+    ) -> None:
         self.partitions = PartitionTable()
         self.traffic = Traffic()
         self.metrics = RequestMetrics()
@@ -114,23 +120,17 @@ class World:
         for topic, topic_id in TOPICS.items():
             for index in range(2):
                 self._host(TopicPartition(topic, index), topic_id)
-        api = BoundApi(
-            ApiKey.PRODUCE,
-            response_tags_from(ApiKey.PRODUCE),
-            *ProduceRequest.VERSIONS,
-            message_decoder(ProduceRequest),
-            partial(
-                produce.handle,
-                partitions=self.partitions,
-                cluster=ClusterView(1, CLUSTER_ID, tells_dialled_address=False),
-                traffic=self.traffic,
-                clock=lambda: NOW_MS,
-                long_work=LongWork(),
-            ),
-            ProduceResponse,
+        parts = {
+            "partitions": self.partitions,
+            "cluster": ClusterView(1, CLUSTER_ID, tells_dialled_address=False),
+            "traffic": self.traffic,
+            "clock": lambda: NOW_MS,
+            "long_work": LongWork(InPlace(), lambda: 0.0),
+        }
+        api = bind_api(ApiKey.PRODUCE, produce, parts)
+        self.dispatch = Dispatcher(
+            {ApiKey.PRODUCE: api}, self.metrics, lambda: 0.0, steps or RequestSteps()
         )
-        self.repeats = ProduceRepeats(self.partitions, self.traffic, lambda: NOW_MS)
-        self.dispatch = Dispatcher({ApiKey.PRODUCE: api}, self.metrics, self.repeats)
         self.dispatch.open()
         self.disk.capacity_bytes = self.disk.used_bytes + room_bytes
 
@@ -153,20 +153,21 @@ class World:
     def ask(self, connection: Connection, frame: Frame) -> "bytes | str | asyncio.Future[bytes]":
         """The answer, "closed", "silent", or the answer to come."""
         try:
-            answer = self.dispatch(connection, frame)
+            (answer,) = self.dispatch(connection, [frame])
         except MalformedMessage:
             return "closed"
-        if isinstance(answer, asyncio.Future):
+        if isinstance(answer, Completion):
             return asyncio.ensure_future(self._joined(answer))
         assert answer is None or isinstance(answer, list)
         return "silent" if answer is None else b"".join(answer)
 
     @staticmethod
-    async def _joined(answer: "asyncio.Future[Answer]") -> bytes:
+    async def _joined(answer: Completion) -> bytes:
         return b"".join(await answer or ())
 
     def change_role(self, *, is_leader: bool) -> None:
-        """All partitions are led from here from now on, or from elsewhere; in a new epoch."""
+        """All partitions are led from here from now on, or from elsewhere; in a new epoch. A full disk has room for that."""
+        capacity_bytes, self.disk.capacity_bytes = self.disk.capacity_bytes, None
         for partition in self.partitions:
             epoch = partition.leader_epoch + 1
             if is_leader:
@@ -175,6 +176,7 @@ class World:
                 partition.become_leader(1, state, now_ms=NOW_MS)
             else:
                 partition.become_follower(2, epoch)
+        self.disk.capacity_bytes = capacity_bytes
 
     def settle(self) -> None:
         """What waits for the follower is decided: nobody leads any more."""

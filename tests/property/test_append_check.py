@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.log.append_check import check_batch, check_client_batch, is_plain, needs_opening
-from headrace.log.append_result import Refused
 from headrace.log.log_config import LogConfig
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record
 from headrace.records.batch_view import read_header, renew_crc
+from headrace.wire.refusal import Refusal
 
 NOW_MS = 1_700_000_000_000
 
@@ -63,7 +63,7 @@ def test_what_is_plain_would_pass_every_check(
     assert check_batch(batch, config) == header
     assert check_client_batch(header, config) is None
     assert not needs_opening(header, config, NOW_MS)
-    assert not isinstance(check_batch(batch, config), Refused)
+    assert not isinstance(check_batch(batch, config), Refusal)
 
 
 @given(codec=st.integers(0, 4), count=st.integers(1, 5))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headrace.log.compaction import install, plan
-from headrace.log.compaction_rewrite import Compaction
+from headrace.log.compaction.compaction_rewrite import Compaction
+from headrace.log.compaction.log_compaction import install, plan
 from headrace.log.recovery import Checkpointed
 from headrace.log.steps import run_at_once
 from headrace.log.time_lookup import first_at_or_after

@@ -9,9 +9,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precon
 from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigOperation, ConfigWish
 from headrace.controller.core import ControllerSettings, Event
+from headrace.controller.create_partitions import CreatePartitions, MorePartitions
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
 from headrace.controller.elections import complete_copies
-from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.producer_ids import AllocateProducerIds

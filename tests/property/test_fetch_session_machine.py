@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from headrace.broker.fetch_sessions import FetchSession, FetchSessions
+from headrace.broker.fetching.fetch_sessions import FetchSession, FetchSessions
 from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
@@ -82,26 +82,26 @@ class AnySession(RuleBasedStateMachine):
         partition.append_as_follower(
             bytes(batch), high_watermark=end_offset, log_start_offset=0, now_ms=1
         )
-        self.follower.stir(partition)
+        self.follower.mark_changed(partition)
 
     @rule(where=ONE, cut=st.integers(1, 3))
     def it_is_cut(self, where: TopicPartition, cut: int) -> None:
         log = self.partitions[where].log
         offset = max(log.log_start_offset, log.log_end_offset - cut)
         self.partitions[where].truncate_as_follower(offset, now_ms=1)
-        self.follower.stir(self.partitions[where])
+        self.follower.mark_changed(self.partitions[where])
 
     @rule(where=ONE)
     def its_oldest_record_is_deleted(self, where: TopicPartition) -> None:
         log = self.partitions[where].log
         log.advance_log_start(min(log.log_start_offset + 1, log.log_end_offset))
-        self.follower.stir_all()  # nobody tells which
+        self.follower.mark_all_changed()  # nobody tells which
 
     @rule(where=ONE)
     def there_is_another_epoch(self, where: TopicPartition) -> None:
         partition = self.partitions[where]
         partition.become_follower(LEADER, partition.leader_epoch + 1)
-        self.follower.stir(partition)
+        self.follower.mark_changed(partition)
 
     @rule(where=ONE)
     def it_is_hosted_anew(self, where: TopicPartition) -> None:
@@ -195,7 +195,7 @@ class AnySession(RuleBasedStateMachine):
         if heard is not None:
             remembered = {
                 (topic_id, index): wanted.ask
-                for ((_, topic_id), index), wanted in heard.wanted.items()
+                for ((_, topic_id), index), wanted in heard.partitions.items()
             }
             assert remembered == self.told
         for where, partition in self.partitions.items():

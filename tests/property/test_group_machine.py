@@ -23,7 +23,7 @@ from headrace.coordinator.group.state import ClassicGroup, GroupState
 from headrace.coordinator.group.stored_records import decode_record
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.messages.leave_group import MemberIdentity
-from tests.unit.coordinator.group_story import Protocols, Story, subscription
+from tests.unit.coordinator.group.group_story import Protocols, Story, subscription
 
 GROUPS = st.sampled_from(["g", "h"])
 INSTANCES = st.sampled_from([None, None, "i1", "i2"])

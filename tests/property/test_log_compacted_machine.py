@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headrace.log.compaction import assess, install, plan
-from headrace.log.compaction_rewrite import Compaction
+from headrace.log.compaction.compaction_rewrite import Compaction
+from headrace.log.compaction.log_compaction import assess, install, plan
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
@@ -173,6 +173,8 @@ class CompactedLogMachine(RuleBasedStateMachine):
         self._open(clean=False, recovery_point=recovery_point)
         assert self.durable_offset <= self.log.log_end_offset <= self.end_offset
         self._cut(self.log.log_end_offset)
+        # The note of an earlier truncation may be back, which limits what a checkpoint says of the log start.
+        self.start_offset = min(self.start_offset, self.end_offset)
         self.durable_offset = self.end_offset
 
     def _checkpoint(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
-from headrace.log.segment import offset_name
+from headrace.log.segments.segment import offset_name
 from headrace.records.batch_builder import BatchOptions
 from headrace.records.batch_reader import Record
 from headrace.records.batch_view import read_header, stamp

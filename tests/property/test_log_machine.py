@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.errors import DiskFull
-from headrace.log.append_result import Appended, Refused
+from headrace.log.append_result import Appended
 from headrace.log.leader_epochs import EpochEntry, LeaderEpochs
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
@@ -22,6 +22,7 @@ from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 from tests.support.log_samples import (
     NOW_MS,
     make_batch,
@@ -138,7 +139,7 @@ class LogMachine(RuleBasedStateMachine):
         )
         if known is not None:
             refused = try_append(self.log, batch, leader_epoch=self.leader_epoch)
-            assert isinstance(refused, Refused)
+            assert isinstance(refused, Refusal)
             assert refused.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     @rule(
@@ -160,7 +161,7 @@ class LogMachine(RuleBasedStateMachine):
         self.disk.capacity_bytes = self.disk.used_bytes + 60
         with pytest.raises(DiskFull):
             self.log.append_as_leader(
-                make_batch(), leader_epoch=self.leader_epoch, now_ms=self.now_ms
+                [make_batch()], leader_epoch=self.leader_epoch, now_ms=self.now_ms
             )
         self.disk.capacity_bytes = None
 
@@ -169,7 +170,7 @@ class LogMachine(RuleBasedStateMachine):
         self.disk.capacity_bytes = self.disk.used_bytes + room
         with pytest.raises(DiskFull):
             self.log.append_as_leader(
-                make_batch(value=bytes(1400)), leader_epoch=self.leader_epoch, now_ms=self.now_ms
+                [make_batch(value=bytes(1400))], leader_epoch=self.leader_epoch, now_ms=self.now_ms
             )
         self.disk.capacity_bytes = None
 
@@ -375,7 +376,7 @@ class LogMachine(RuleBasedStateMachine):
             assert found.length >= len(wanted[0])
             assert found.length == len(wanted[0]) or found.length <= max_bytes
         outside = self.log.read(self.end_offset + 1, max_bytes, self.end_offset + 2)
-        assert isinstance(outside, Refused)
+        assert isinstance(outside, Refusal)
         assert outside.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
     @invariant()

@@ -11,14 +11,14 @@ pytest.importorskip("pyarrow")
 from headrace.client.partition_fetch import next_offset
 from headrace.errors import CorruptBatch
 from headrace.pipelines import arrow_columns
-from headrace.pipelines.record_spans import Aborted, Wanted, spans_in
+from headrace.pipelines.record_spans import Aborted, RecordRange, spans_in
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import NO_TIMESTAMP, renew_crc
 from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType, build_marker
 
-EVERYTHING = Wanted(start=0, end=2**62)
+EVERYTHING = RecordRange(start=0, end=2**62)
 TIMES = st.sampled_from((1, 1, 1, 40))  # records of one length in a row are found together
 
 headers = st.lists(
@@ -49,7 +49,7 @@ def batches(draw: st.DrawFn) -> list[tuple[list[Record], BatchOptions]]:
     return found
 
 
-def decoded(fetched: bytes, wanted: Wanted = EVERYTHING, aborted: Any = ()) -> list[Record]:
+def decoded(fetched: bytes, wanted: RecordRange = EVERYTHING, aborted: Any = ()) -> list[Record]:
     records = []
     for spans in spans_in(fetched, wanted, aborted):
         key, value = arrow_columns.key_and_value(spans, want_key=True, want_value=True)
@@ -89,7 +89,7 @@ def test_only_what_is_wanted_is_found(
     records = expected(made)
     places = st.sampled_from([each.offset for each in records] + [records[-1].offset + 1])
     start, end = data.draw(places), data.draw(places)
-    found = decoded(joined(made), Wanted(start=start, end=end))
+    found = decoded(joined(made), RecordRange(start=start, end=end))
     assert found == [each for each in records if start <= each.offset < end]
 
 
@@ -128,9 +128,9 @@ def test_a_forged_fetch_is_read_as_its_batches_are_or_is_corrupt(
         records = [each for batch in forged for each in read_batch(batch, limit_bytes=1 << 20)]
     except CorruptBatch:
         with pytest.raises(CorruptBatch):
-            decoded(fetched, Wanted(start=0, end=2**62, limit_bytes=1 << 20))
+            decoded(fetched, RecordRange(start=0, end=2**62, limit_bytes=1 << 20))
         return
-    assert decoded(fetched, Wanted(start=0, end=2**62, limit_bytes=1 << 20)) == records
+    assert decoded(fetched, RecordRange(start=0, end=2**62, limit_bytes=1 << 20)) == records
 
 
 @settings(deadline=None)  # the first call imports codecs
@@ -194,4 +194,4 @@ def test_markers_and_aborted_transactions_are_left_out() -> None:
 def test_a_decompression_bomb_is_refused() -> None:
     bomb = build_batch([Record(0, 1, None, bytes(1 << 20))], BatchOptions(codec=Codec.ZSTD))
     with pytest.raises(CorruptBatch, match="inflates"):
-        decoded(bytes(bomb), Wanted(start=0, end=2**62, limit_bytes=1 << 16))
+        decoded(bytes(bomb), RecordRange(start=0, end=2**62, limit_bytes=1 << 16))

@@ -6,13 +6,17 @@ the other the connection is given one after the other, and forgets what they hav
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.broker.dispatch import Dispatcher
-from headrace.broker.memory_budget import MemoryBudget
+from headrace.broker.net.frame_buffer import Frame
+from headrace.broker.net.memory_budget import MemoryBudget
+from headrace.broker.requests.dispatch import Dispatcher
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.requests.request_steps import RequestSteps
 from headrace.log.log_config import LogConfig
 from tests.property.produce_world import FOLLOWED, Asked, World
 from tests.support.broker_link import Link
@@ -91,7 +95,9 @@ def test_together_as_one_by_one(story: list[Burst], config: LogConfig, room_byte
 
 
 async def play(story: list[Burst], config: LogConfig, room_bytes: int) -> None:
-    together, alone = World(room_bytes, config), World(room_bytes, config)
+    passed, passed_alone = list[int](), list[int]()
+    together = World(room_bytes, config, noting(passed))
+    alone = World(room_bytes, config, noting(passed_alone))
     link, alone_link = (Link(RoomyListener(world.dispatch)) for world in (together, alone))
     next_sequence: Counter[tuple[str, int]] = Counter()
     answers: list[bytes | str | asyncio.Future[bytes]] = []
@@ -101,7 +107,7 @@ async def play(story: list[Burst], config: LogConfig, room_bytes: int) -> None:
             for number, request in enumerate(requests_of(burst, next_sequence))
         ]
         for frame in frames:
-            alone_link.connection.repeat_end = 0
+            alone_link.connection.known_requests = None
             answers.append(alone.ask(alone_link.connection, bytearray(frame)))
             if answers[-1] == "closed":
                 break
@@ -122,6 +128,17 @@ async def play(story: list[Burst], config: LogConfig, room_bytes: int) -> None:
         is_closed and expected.startswith(link.transport.sent)
     )
     assert together.remains() == alone.remains()
+    decoded = len(answers) - is_closed  # a frame that cannot be decoded closes
+    assert passed == passed_alone == list(range(decoded)), "each request passes the steps once"
+
+
+def noting(correlation_ids: list[int]) -> RequestSteps:
+    """A step that notes which requests pass it."""
+
+    def note(context: RequestContext, request: object, frames: Sequence[Frame]) -> None:
+        correlation_ids.extend(int.from_bytes(frame[4:8]) for frame in frames)
+
+    return RequestSteps(quota=note)
 
 
 def requests_of(burst: Burst, next_sequence: Counter[tuple[str, int]]) -> list[Asked]:
@@ -149,6 +166,6 @@ def test_a_burst_is_written_together() -> None:
         asked = Asked(9, 1, "a", (("orders", 0),), (b"value",), 0, (PRODUCER, 0), "")
         link.frames(bytes(asked.frame(0)))
         frames = [asked._replace(producer=(PRODUCER, at)).frame(at) for at in range(1, 6)]
-        assert len(world.dispatch.run(link.connection, frames)) == len(frames)
+        assert len(world.dispatch(link.connection, frames)) == len(frames)
 
     asyncio.run(story())

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.registry.compatibility import Level
-from headrace.registry.decisions import Registry, Wanted, Write
+from headrace.registry.decisions import Registry
 from headrace.registry.errors import RegistryError
 from headrace.registry.judge import Judgement
 from headrace.registry.names import parse_subject
 from headrace.registry.records import decode, encode_key, encode_value
 from headrace.registry.subjects import Subjects
+from headrace.registry.submitted import SubmittedSchema
+from headrace.registry.writes import Write
 
 SUBJECTS = st.sampled_from(["a", "b", ":.c:a"])
 TEXTS = st.sampled_from([f'"{kind}"' for kind in ("int", "long", "string")])
@@ -63,14 +65,18 @@ class RegistryAndModel(RuleBasedStateMachine):
 
     @rule(subject=SUBJECTS, text=TEXTS)
     def register(self, subject: str, text: str) -> None:
-        judgement = Judgement(canonical=text, normalized=text)
-        decision = self.registry.register(parse_subject(subject), Wanted(schema=text), judgement)
+        decision = self.registry.registration.register(
+            parse_subject(subject), SubmittedSchema(schema=text), Judgement(text=text), force=False
+        )
         self.write(decision)
         versions = self.model.setdefault(subject, ModelSubject()).versions
         same = [number for number in self.model[subject].living() if versions[number].text == text]
         if not same:
-            versions[max(versions, default=0) + 1] = ModelVersion(text)
-        assert decision.answer[1] == (max(same) if same else max(versions))
+            number = max(versions, default=0) + 1
+            for gone in [each for each in versions if versions[each].text == text]:
+                del versions[gone]
+            versions[number] = ModelVersion(text)
+        assert decision.answer.number == (max(same) if same else max(versions))
 
     @rule(subject=SUBJECTS, number=NUMBERS, permanent=st.booleans())
     def delete_version(self, subject: str, number: int, permanent: bool) -> None:
@@ -78,7 +84,7 @@ class RegistryAndModel(RuleBasedStateMachine):
         may = number in known and known[number].is_deleted == permanent
         try:
             self.write(
-                self.registry.delete_version(
+                self.registry.deletion.delete_version(
                     parse_subject(subject), str(number), permanent=permanent
                 )
             )
@@ -96,7 +102,9 @@ class RegistryAndModel(RuleBasedStateMachine):
         known = self.model.get(subject, ModelSubject())
         may = bool(known.versions) and bool(known.living()) != permanent
         try:
-            self.write(self.registry.delete_subject(parse_subject(subject), permanent=permanent))
+            self.write(
+                self.registry.deletion.delete_subject(parse_subject(subject), permanent=permanent)
+            )
         except RegistryError:
             assert not may
             return
@@ -115,7 +123,7 @@ class RegistryAndModel(RuleBasedStateMachine):
 
     @rule(scope=st.sampled_from([None, "a", ":.c:"]), level=st.sampled_from(["FULL", "NONE"]))
     def configure(self, scope: str | None, level: str) -> None:
-        self.write(self.registry.set_config(scope, {"compatibility_level": level}))
+        self.write(self.registry.settings.set_config(scope, {"compatibility_level": level}))
 
     @invariant()
     def the_state_is_the_models(self) -> None:

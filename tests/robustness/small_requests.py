@@ -1,7 +1,7 @@
-"""Small requests that ask for much: a catalogue. Each is told what it costs the sender; `test_small_requests` what it may cost others.
+"""Catalogue of small requests that ask for much.
 
-`python -m tests.robustness.small_requests` prints the table of docs/operating/limits.md; with `apache-kafka` as an argument it
-plays the same against Apache Kafka.
+`python -m tests.robustness.small_requests [NAME ...]` plays all entries, or some, against Headrace and against Apache Kafka, one
+after the other, and prints the table of docs/operating/limits.md. `test_small_requests` says what an entry may cost others.
 """
 
 import sys
@@ -9,12 +9,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from headrace.client.connection import Connection
 from headrace.client.exchange import Disconnected, Exchange
+from headrace.errors import MalformedMessage
 from headrace.records.batch_view import (
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -32,8 +33,13 @@ from headrace.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from headrace.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from headrace.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -41,11 +47,18 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from headrace.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from headrace.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from headrace.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
+from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from headrace.wire.primitives import unsigned_varint
 from tests.robustness.bystander import Bystander
 from tests.robustness.raw_peer import dial
@@ -57,7 +70,9 @@ from tests.support.process_memory import MIB, MemoryWatch
 MANY_RECORDS: Final = 1_000_000
 MANY_NAMES: Final = MAX_ELEMENTS
 TAKES_LITTLE_S: Final = 3.0
-TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+KAFKAS_HEAP: Final = "1g"  # that of its own start script
+PATIENCE_S: Final = 120.0
 
 
 class Cost(NamedTuple):
@@ -67,6 +82,19 @@ class Cost(NamedTuple):
     took_s: float
     bystander_s: float
     memory_bytes: int
+
+
+class Server(Protocol):
+    """A broker that runs while a `with` block does."""
+
+    port: int
+
+    @property
+    def pid(self) -> int: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: Any) -> None: ...
 
 
 class Sender:
@@ -81,10 +109,10 @@ class Sender:
         for _ in range(times):
             self.sent_bytes += len(b"".join(Exchange("greedy").ask(request, version)))
             try:
-                with Connection("127.0.0.1", self.port, timeout_s=120) as connection:
+                with Connection("127.0.0.1", self.port, timeout_s=PATIENCE_S) as connection:
                     connection.send(request, version)
-            except Disconnected:
-                pass
+            except (Disconnected, MalformedMessage):
+                pass  # thrown out, or answered with more than a client reads
 
     def throw(self, data: bytes) -> None:
         """Send bytes, take a little of what comes for a while."""
@@ -99,13 +127,28 @@ class Sender:
             except OSError:
                 pass
 
-    def topic(self, name: str, **configs: str) -> None:
+    def prepare_group(self, group_id: str) -> None:
+        """Wait until the group has a coordinator that answers. That is not counted."""
+        deadline = time.monotonic() + PATIENCE_S
+        find = FindCoordinatorRequest(coordinator_keys=[group_id])
+        fetch_offsets = OffsetFetchRequest(group_id=group_id, topics=None)
+        with Connection("127.0.0.1", self.port) as connection:
+            while (
+                connection.send(find, 4).coordinators[0].error_code
+                or connection.send(fetch_offsets, 7).error_code
+            ):
+                assert time.monotonic() < deadline, f"{group_id} has no coordinator"
+                time.sleep(0.05)
+
+    def topic(self, name: str, *, partitions: int = 1, **configs: str) -> None:
         """Create a topic. That is not counted."""
         pairs = [
             CreatableTopicConfig(name=key.replace("_", "."), value=value)
             for key, value in configs.items()
         ]
-        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=pairs)
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=pairs
+        )
         with Connection("127.0.0.1", self.port) as connection:
             connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
             time.sleep(0.3)  # Kafka answers before the partition can be written to
@@ -160,19 +203,19 @@ def _produce(topic: str, batch: bytes) -> ProduceRequest:
 
 
 def records_to_a_compacted_topic(sender: Sender) -> None:
-    """A batch of a million records, whose keys must be looked at."""
+    """a million records to a compacted topic"""
     sender.topic("compacted", cleanup_policy="compact")
     sender.ask(_produce("compacted", batch_of_many(MANY_RECORDS)), PRODUCE_VERSION)
 
 
 def records_packed_anew(sender: Sender) -> None:
-    """The same to a topic that wants another codec."""
+    """the same to a topic that wants another codec"""
     sender.topic("repacked", compression_type="lz4", max_message_bytes="20000000")
     sender.ask(_produce("repacked", batch_of_many(MANY_RECORDS)), PRODUCE_VERSION)
 
 
 def records_looked_up_by_time(sender: Sender) -> None:
-    """ListOffsets for a time that none of a million records has reached, in a batch that claims to."""
+    """ListOffsets for a time over such a batch"""
     sender.topic("timed")
     sender.ask(
         _produce("timed", _claiming_the_future(batch_of_many(MANY_RECORDS))), PRODUCE_VERSION
@@ -189,13 +232,13 @@ def _claiming_the_future(batch: bytes) -> bytes:
 
 
 def bytes_to_a_compacted_topic(sender: Sender) -> None:
-    """One record of 60 MiB of zeros, compressed."""
+    """a record of 60 MiB of zeros to a compacted topic"""
     sender.topic("zeros", cleanup_policy="compact")
     sender.ask(_produce("zeros", batch_of_zeros(60 * MIB)), PRODUCE_VERSION)
 
 
 def pieces_of_pipelined_fetches(sender: Sender) -> None:
-    """500 Fetch requests at once, each for 4 MiB, by a peer that takes little."""
+    """500 pipelined Fetches of 4.5 MB each, by a peer that takes little"""
     sender.topic("large")
     with Connection("127.0.0.1", sender.port) as connection:
         for _ in range(5):
@@ -209,12 +252,12 @@ def pieces_of_pipelined_fetches(sender: Sender) -> None:
 
 
 def tags_of_a_header(sender: Sender) -> None:
-    """8 MB of empty tagged fields that nobody knows, in the header of a request."""
+    """4 million tagged fields in a header"""
     sender.throw(_with_tags(header=True))
 
 
 def tags_of_a_body(sender: Sender) -> None:
-    """The same at the end of a request's body."""
+    """4 million tagged fields in a body"""
     sender.throw(_with_tags(header=False))
 
 
@@ -228,18 +271,18 @@ def _with_tags(*, header: bool) -> bytes:
 
 
 def names_of_groups(sender: Sender) -> None:
-    """DescribeGroups for as many groups as a request may name."""
+    """DescribeGroups of 100,000 groups"""
     sender.ask(DescribeGroupsRequest(groups=[""] * MANY_NAMES), 5)
 
 
 def names_of_topics(sender: Sender) -> None:
-    """Metadata of as many topics, none of which exists."""
+    """Metadata of 100,000 topics that do not exist"""
     topics = [MetadataRequestTopic(name="x")] * MANY_NAMES
     sender.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 8)
 
 
 def sessions_of_fetches(sender: Sender) -> None:
-    """Ten fetch sessions of as many partitions as a request may name; the peer then leaves."""
+    """ten fetch sessions of 100,000 partitions"""
     asks = [FetchPartition(partition=number) for number in range(MANY_NAMES - 1)]
     request = FetchRequest(
         max_wait_ms=0,
@@ -251,7 +294,7 @@ def sessions_of_fetches(sender: Sender) -> None:
 
 
 def groups_with_many_protocols(sender: Sender) -> None:
-    """Ten members with as many assignment protocols as a request may name."""
+    """ten members with 100,000 protocols"""
     protocols = [
         JoinGroupRequestProtocol(name=str(number), metadata=b"") for number in range(MANY_NAMES)
     ]
@@ -261,8 +304,81 @@ def groups_with_many_protocols(sender: Sender) -> None:
     sender.ask(request, 3, times=10)
 
 
+def names_of_coordinators(sender: Sender) -> None:
+    """FindCoordinator for 100,000 groups"""
+    sender.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"] * MANY_NAMES), 4)
+
+
+def answers_about_a_broker(sender: Sender) -> None:
+    """DescribeConfigs of one broker, named 2,000 times, with synonyms and documentation"""
+    broker = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="1", configuration_keys=None
+    )
+    request = DescribeConfigsRequest(
+        resources=[broker] * 2000, include_synonyms=True, include_documentation=True
+    )
+    sender.ask(request, 4)
+
+
+def answers_about_groups(sender: Sender) -> None:
+    """DescribeConfigs of 20,000 groups that do not exist, with synonyms and documentation"""
+    groups = [
+        DescribeConfigsResource(
+            resource_type=GROUP, resource_name=str(number), configuration_keys=None
+        )
+        for number in range(20_000)
+    ]
+    request = DescribeConfigsRequest(
+        resources=groups, include_synonyms=True, include_documentation=True
+    )
+    sender.ask(request, 4)
+
+
+def answers_about_offsets(sender: Sender) -> None:
+    """OffsetFetch of all offsets of a group, named 1,000 times; it has 100 with 4 kB of metadata each"""
+    sender.topic("committed", partitions=100)
+    partitions = [
+        OffsetCommitRequestPartition(
+            partition_index=number, committed_offset=0, committed_metadata="x" * 4000
+        )
+        for number in range(100)
+    ]
+    topic = OffsetCommitRequestTopic(name="committed", partitions=partitions)
+    sender.prepare_group("g")
+    with Connection("127.0.0.1", sender.port) as connection:
+        answer = connection.send(OffsetCommitRequest(group_id="g", topics=[topic]), 7)
+    assert not any(each.error_code for each in answer.topics[0].partitions), answer
+    group = OffsetFetchRequestGroup(group_id="g", topics=None)
+    sender.ask(OffsetFetchRequest(groups=[group] * 1000), 8)
+
+
+def answers_about_a_member(sender: Sender) -> None:
+    """DescribeGroups of one group, named 10,000 times; it has a member with 100 kB of metadata"""
+    sender.prepare_group("g")
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes(100_000))
+    join = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    with Connection("127.0.0.1", sender.port) as connection:
+        joined = connection.send(join, 3)
+        assignment = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"")
+        sync = SyncGroupRequest(
+            group_id="g",
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments=[assignment],
+        )
+        synced = connection.send(sync, 3)
+        assert synced.error_code == 0, f"error {synced.error_code}"
+    sender.ask(DescribeGroupsRequest(groups=["g"] * 10_000), 5)
+
+
 def configs_that_nobody_knows(sender: Sender) -> None:
-    """A thousand unknown configs of a broker, each with a long name."""
+    """1,000 unknown broker configs with long names"""
     configs = [
         incremental_alter_configs.AlterableConfig(name=f"log.retention.{number}" * 20, value="1")
         for number in range(1000)
@@ -277,7 +393,7 @@ def configs_that_nobody_knows(sender: Sender) -> None:
 
 
 def configs_of_new_topics(sender: Sender) -> None:
-    """Ten thousand topics, each with a config that nobody knows."""
+    """10,000 new topics, each with an unknown config"""
     topics = [
         CreatableTopic(
             name=f"t{number}",
@@ -291,7 +407,7 @@ def configs_of_new_topics(sender: Sender) -> None:
 
 
 def expressions_deeply_nested(sender: Sender) -> None:
-    """A regular expression of as many brackets as a config may have, for a client-metrics subscription."""
+    """a regular expression of 8,000 nested brackets"""
     depth = 8_000
     config = incremental_alter_configs.AlterableConfig(
         name="match", value="client_id=" + "(" * depth + "a*" + ")*" * depth
@@ -317,11 +433,16 @@ CATALOGUE: Final[tuple[Callable[[Sender], None], ...]] = (
     tags_of_a_body,
     names_of_groups,
     names_of_topics,
+    names_of_coordinators,
     sessions_of_fetches,
     groups_with_many_protocols,
     configs_that_nobody_knows,
     configs_of_new_topics,
     expressions_deeply_nested,
+    answers_about_a_broker,
+    answers_about_groups,
+    answers_about_offsets,
+    answers_about_a_member,
 )
 
 
@@ -351,25 +472,32 @@ def tell(line: str) -> None:
     sys.stdout.flush()
 
 
-def main(arguments: list[str]) -> None:
+def cost_beside(entry: Callable[[Sender], None], start: Callable[[Path], Server]) -> Cost | str:
+    """What an entry costs a server of its own, or how the bystander came to harm."""
+    with tempfile.TemporaryDirectory() as directory, start(Path(directory)) as server:
+        try:
+            return play(entry, server.port, server.pid)
+        except Exception as failure:  # noqa: BLE001 (the other entries are played all the same)
+            return f"{failure!r}: {failure.__cause__!r}"
+
+
+def shown(cost: Cost | str) -> str:
+    if isinstance(cost, str):
+        return cost
+    return f"{cost.bystander_s * 1000:,.0f} ms, {cost.memory_bytes / MIB:,.0f} MiB"
+
+
+def main(names: list[str]) -> None:
     """Print the catalogue with what it costs."""
-    kind = ApacheKafka if ApacheKafka.name in arguments else HeadraceProcess
-    wanted = [name for name in arguments if name != ApacheKafka.name]
-    tell(f"| {kind.name} | sent | took | a bystander waited | memory |\n|---|---:|---:|---:|---:|")
+    tell("| request | sent | Headrace: waited, memory | Kafka: waited, memory |")
+    tell("|---|---:|---:|---:|")
     for entry in CATALOGUE:
-        if wanted and entry.__name__ not in wanted:
+        if names and entry.__name__ not in names:
             continue
-        with tempfile.TemporaryDirectory() as directory, kind(Path(directory)) as broker:
-            try:
-                cost = play(entry, broker.port, broker.pid)
-            except Exception as failure:  # noqa: BLE001 (the others are played all the same)
-                tell(f"| {entry.__name__} | {failure!r} |")
-                continue
-        sent_kb = cost.sent_bytes / 1000
-        tell(
-            f"| {entry.__name__.replace('_', ' ')} | {sent_kb:,.0f} kB | {cost.took_s:.1f} s "
-            f"| {cost.bystander_s * 1000:,.0f} ms | {cost.memory_bytes / MIB:,.0f} MiB |"
-        )
+        ours = cost_beside(entry, HeadraceProcess)
+        theirs = cost_beside(entry, partial(ApacheKafka, heap=KAFKAS_HEAP))
+        sent = f"{ours.sent_bytes / 1000:,.0f} kB" if isinstance(ours, Cost) else ""
+        tell(f"| {entry.__doc__} | {sent} | {shown(ours)} | {shown(theirs)} |")
 
 
 if __name__ == "__main__":

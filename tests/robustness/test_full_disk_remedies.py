@@ -22,7 +22,13 @@ from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.robustness.wire_calls import create_topic, fetch, produce, produce_result
+from tests.robustness.wire_calls import (
+    create_topic,
+    create_topic_result,
+    fetch,
+    produce,
+    produce_result,
+)
 from tests.support.headrace_process import HeadraceProcess
 from tests.support.process_memory import MIB
 from tests.support.small_volume import fill, small_volume
@@ -116,7 +122,8 @@ def test_a_stop_on_a_full_disk_is_an_ordinary_end(broker: HeadraceProcess, volum
     with Connection("127.0.0.1", broker.port) as connection:
         assert delete_topic(connection, "large") == ErrorCode.NONE
         (volume / "filler").unlink()
-        create_topic(connection, "new")
+        # The room is there when the files of the deleted topic are removed, which follows the answer.
+        until(lambda: create_topic_result(connection, "new") == ErrorCode.NONE)
         until(lambda: write(connection, "new") == ErrorCode.NONE)
 
 

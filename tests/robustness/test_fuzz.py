@@ -7,6 +7,7 @@ import asyncio
 import os
 import random
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,7 @@ def test_a_hundred_thousand_inputs(tmp_path: Path) -> None:
             *toll.complaints[:20],
         )
     )
+    sys.stdout.write(f"{story}\n")  # `pytest -s` shows it after a long run that passed
     assert not toll.complaints, story
     assert bug is None, story
     assert toll.judged == COUNT, story

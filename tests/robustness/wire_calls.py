@@ -7,7 +7,11 @@ from headrace.client.connection import Connection
 from headrace.records.batch_builder import build_batch, records_at
 from headrace.records.batch_reader import read_batch
 from headrace.records.batch_view import headers_in
-from headrace.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
 from headrace.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.wire.messages.produce import (
     PartitionProduceData,
@@ -21,10 +25,20 @@ FETCH_VERSION = 12
 
 def create_topic(connection: Connection, name: str, *, partitions: int = 1) -> UUID:
     """Create a topic and return its id."""
+    answer = _create_topic(connection, name, partitions)
+    assert answer.error_code == 0, answer
+    return answer.topic_id
+
+
+def create_topic_result(connection: Connection, name: str) -> int:
+    """Ask for a topic of one partition; the error code."""
+    return _create_topic(connection, name, 1).error_code
+
+
+def _create_topic(connection: Connection, name: str, partitions: int) -> CreatableTopicResult:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    answer = connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
-    assert answer.topics[0].error_code == 0, answer.topics[0]
-    return answer.topics[0].topic_id
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+    return connection.send(request).topics[0]
 
 
 def produce_result(

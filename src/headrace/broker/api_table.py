@@ -1,7 +1,8 @@
 """Every API of this broker: the one list. What is not here is not offered, and ApiVersions is computed from it.
 
 Each module has `handle`; its dependencies are keyword-only parameters, bound here by their names. A module may bring its
-own `decode`, and narrow the versions that its messages know.
+own `decode`, declare a `fast_path`, and narrow the versions that its messages know. Internal APIs are offered on the listener for
+other brokers only.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,10 +50,10 @@ from headrace.broker.apis import (
     produce,
     sync_group,
 )
-from headrace.broker.dispatch import BoundApi
-from headrace.broker.frame_buffer import Frame
 from headrace.broker.internal_apis import ask_controller, pull_changes
-from headrace.wire.api_keys import ApiKey, request_class, response_class
+from headrace.broker.net.frame_buffer import Frame
+from headrace.broker.requests.dispatch import BoundApi
+from headrace.wire.api_keys import ApiKey, request_class
 from headrace.wire.codec import message_decoder
 from headrace.wire.headers import response_tags_from
 
@@ -120,23 +121,29 @@ def advertised() -> tuple[tuple[int, int, int], ...]:
 def bind(parts: Mapping[str, object]) -> dict[int, BoundApi]:
     """The APIs with their handlers' dependencies taken from `parts`."""
     modules = {**APIS, **INTERNAL_APIS}
-    return {key: _bind(key, module, parts) for key, module in modules.items()}
+    return {key: bind_api(key, module, parts) for key, module in modules.items()}
 
 
-def _bind(key: ApiKey, module: ModuleType, parts: Mapping[str, object]) -> BoundApi:
-    needs = [
-        name
-        for name, parameter in signature(module.handle).parameters.items()
-        if parameter.kind is Parameter.KEYWORD_ONLY
-    ]
+def bind_api(key: ApiKey, module: ModuleType, parts: Mapping[str, object]) -> BoundApi:
     first, last = versions(key)
     own_decode: Callable[[int, Frame, int], Any] | None = getattr(module, "decode", None)
+    fast_path = getattr(module, "fast_path", None)
     return BoundApi(
-        key,
-        response_tags_from(key),
-        first,
-        last,
-        own_decode or message_decoder(request_class(key)),
-        partial(module.handle, **{name: parts[name] for name in needs}),
-        response_class(key),
+        key=key,
+        is_internal=key in INTERNAL_APIS,
+        tags_from=response_tags_from(key),
+        first_version=first,
+        last_version=last,
+        decode=own_decode or message_decoder(request_class(key)),
+        handle=partial(module.handle, **_needs(module.handle, parts)),
+        fast_path=None if fast_path is None else fast_path(**_needs(fast_path, parts)),
     )
+
+
+def _needs(function: Callable[..., object], parts: Mapping[str, object]) -> dict[str, object]:
+    """The parts that a function names as keyword-only parameters."""
+    return {
+        name: parts[name]
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    }

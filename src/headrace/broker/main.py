@@ -9,31 +9,20 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import msgspec
 
-from headrace.broker.clock import Clock, wall_clock
-from headrace.broker.health import BrokerState
-from headrace.broker.log_opening import InThreads, RecoveryProgress
-from headrace.broker.open_files import raise_limit
-from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.settings.dynamic import apply_dynamic, readable_topic_config
-from headrace.broker.settings.listener import Listener
-from headrace.broker.store_identity import (
-    STORE_FILE,
-    cluster_of_directories,
-    refuse_missing_file,
-    refuse_wrong_store,
-)
-from headrace.broker.wiring import Given, Parts
+from headrace.broker.cluster.store_identity import cluster_of_directories, refuse_wrong_store
+from headrace.broker.environment import Environment, process_environment
+from headrace.broker.lifecycle import BrokerState
+from headrace.broker.replicas.log_opening import RecoveryProgress
+from headrace.broker.upkeep.housekeeping import note_replicas
+from headrace.broker.wiring import BrokerInputs, BrokerParts
 from headrace.controller.brokers import ShutdownWanted
-from headrace.controller.changes import ChangeBatch
 from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
-from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
 from headrace.coordination.nodes import (
     DEFAULT_BROKER,
@@ -41,21 +30,30 @@ from headrace.coordination.nodes import (
     BrokerNode,
     ConfigNode,
     MalformedNode,
-    text_of_id,
 )
 from headrace.coordination.store import Node, SessionState, Store, StoreFailed
-from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
-from headrace.log.incarnations import add_incarnation, read_incarnations
+from headrace.ids import text_of_id
+from headrace.log.files.incarnations import add_incarnation, read_incarnations
+from headrace.log.files.meta_properties import claim_directory
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import UNKNOWN_RUN, CleanRun, LogDirs
-from headrace.log.meta_properties import claim_directory
-from headrace.log.os_disk import OsDisk
+from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.dynamic import apply_dynamic, readable_topic_config
 
 _logger = logging.getLogger(__name__)
 
 _COLLECTED_AFTER_ALLOCATIONS: Final = 20_000  # Python's 700 is for programs that make cycles
+
+_SESSION_TEXTS: Final = {
+    SessionState.SUSPENDED: "the coordination store does not answer. Leaders here take writes until the session may have ended;"
+    " the broker goes on trying to reach the store",
+    SessionState.OVERDUE: "the coordination store has not answered for so long that the session may have ended: leaders here take no"
+    " writes until it answers. Reads are served. See docs/operating/README.md, ZooKeeper is lost",
+    SessionState.LOST: "the session with the coordination store has ended: leaders here take no writes until the broker has"
+    " registered again, which it does by itself",
+}
 
 _HAND_OVER_S = 10.0
 _HAND_OVER_ATTEMPTS = 4
@@ -65,25 +63,18 @@ _HAND_OVER_PAUSE_S = 0.25
 class Broker:
     """One broker of a cluster; alone, it is the whole cluster."""
 
-    def __init__(
-        self,
-        settings: BrokerSettings,
-        *,
-        clock: Clock = wall_clock,
-        make_store: Callable[[], Store] | None = None,
-    ) -> None:
-        """`make_store` for another store than the one that the settings name."""
+    def __init__(self, settings: BrokerSettings, environment: Environment | None = None) -> None:
+        """Without an environment, in that of the process."""
         self._settings = settings
-        self._clock = clock
-        self._make_store = make_store
+        self._environment = environment or process_environment()
+        self._clock = self._environment.clock
+        self._disk = self._environment.disk
         self._stop = asyncio.Event()
-        self._disk = OsDisk(max_open_files=raise_limit().segment_files)
         self._registration: BrokerRegistration | None = None
         self._background: list[asyncio.Task[None]] = []
         self._deletions: set[asyncio.Task[None]] = set()
-        self._has_picture = asyncio.Event()
         self.ports: dict[str, int] = {}  # by listener name
-        self.parts: Parts | None = None
+        self.parts: BrokerParts | None = None
 
     def stop(self) -> None:
         """Ask the broker to end; `run` returns when it has."""
@@ -96,7 +87,7 @@ class Broker:
             async with self._open_store(known_cluster) as store:
                 await refuse_wrong_store(store, self._disk, self._settings, known_cluster)
                 await prepare(store)
-                identity = await cluster_id(store, text_of_id(uuid4()))
+                identity = await cluster_id(store, text_of_id(self._environment.new_uuid()))
                 log_dirs = await self._open_logs(store)
                 previous_run = _of_cluster(log_dirs.previous_run, identity)
                 try:
@@ -112,6 +103,7 @@ class Broker:
 
     async def _open_logs(self, store: Store) -> LogDirs:
         """Open every log under its topic's own configuration: recovery has to know which are compacted."""
+        environment = self._environment
         nodes = await store.get_tree(ConfigNode.ROOT)
         configs = _configs_in(nodes)
         # What is left out here is named once the controller's state is applied.
@@ -131,20 +123,17 @@ class Broker:
             self._disk,
             list(settings.log_dirs),
             config_for=config_for,
-            new_id=uuid4,
-            open_all=InThreads(settings.num_recovery_threads_per_data_dir),
+            new_id=environment.new_uuid,
+            open_all=partial(environment.workers.map, settings.num_recovery_threads_per_data_dir),
         )
-        # In a thread, because recovery may take long and the session must be kept meanwhile.
-        await asyncio.to_thread(log_dirs.open, self._clock(), RecoveryProgress())
+        # Not on the event loop, because recovery may take long and the session must be kept meanwhile.
+        progress = RecoveryProgress(environment.monotonic)
+        await environment.workers.run(partial(log_dirs.open, self._clock(), progress))
         return log_dirs
 
     @asynccontextmanager
     async def _open_store(self, known_cluster: str | None) -> AsyncIterator[Store]:
-        if self._make_store is not None:
-            store = self._make_store()
-        else:
-            refuse_missing_file(self._settings, known_cluster)
-            store = store_for(self._settings, is_new=known_cluster is None)
+        store = self._environment.make_store(self._settings, known_cluster)
         await store.open()
         try:
             yield store
@@ -167,7 +156,7 @@ class Broker:
                 directory.path,
                 cluster_id=identity,
                 node_id=settings.node_id,
-                new_directory_id=uuid4(),
+                new_directory_id=self._environment.new_uuid(),
             ).directory_id
             for directory in log_dirs.online
         )
@@ -177,14 +166,13 @@ class Broker:
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
 
-        parts = self.parts = Parts(
-            Given(
+        parts = self.parts = BrokerParts(
+            BrokerInputs(
                 settings=settings,
+                environment=self._environment,
                 store=store,
-                disk=self._disk,
                 log_dirs=log_dirs,
                 cluster_id=identity,
-                clock=self._clock,
                 tasks=tasks,
                 broker_epoch=lambda: -1 if self._registration is None else self._registration.epoch,
                 on_topics_deleted=on_topics_deleted,
@@ -202,20 +190,20 @@ class Broker:
         jobs = [
             self._registration.run(),
             parts.driver.run(),
-            parts.dead_brokers.run(),
-            parts.controller.follow(self._apply),
+            parts.dead_broker_removal.run(),
+            parts.controller.follow(parts.feed.apply),
             parts.isr_updates.run(),
             parts.leader_balance.run(),
-            parts.role_turns.run(),
-            parts.offline_replicas.run(),
-            parts.newer_logs.run(),
+            parts.role_application.run(),
+            parts.offline_replica_reports.run(),
+            parts.epoch_raising.run(),
             parts.replica_moves.run(),
             parts.cleaner.run(),
             *parts.housekeeping.jobs(),
         ]
         self._background = [tasks.create_task(job) for job in jobs]
         on_topics_deleted([], log_dirs.leftovers)
-        if not await self._unless_stopped(self._has_picture.wait(), tasks):
+        if not await self._unless_stopped(parts.is_in_cluster_state.wait(), tasks):
             return False
         parts.dispatch.open()
         parts.lifecycle.state = BrokerState.RUNNING
@@ -233,11 +221,11 @@ class Broker:
     def _make_registration(
         self,
         store: Store,
-        parts: Parts,
+        parts: BrokerParts,
         previous_run: CleanRun,
         directory_ids: tuple[str, ...],
     ) -> BrokerRegistration:
-        incarnation, dead = str(uuid4()), []
+        incarnation, dead = str(self._environment.new_uuid()), []
         for directory in parts.log_dirs.online:
             try:
                 dead += read_incarnations(self._disk, directory.path)
@@ -254,29 +242,20 @@ class Broker:
                 offline_directories=len(self._settings.log_dirs) - len(directory_ids),
             ),
             dead_incarnations=dead,
-            on_epoch=lambda _: parts.roles.registered(),
+            on_epoch=lambda _: parts.replica_hosting.registered(),
             # As good as a lost session: others may have been elected.
-            on_removed=partial(parts.roles.session_changed, SessionState.LOST),
-            on_confirmed=partial(parts.roles.session_changed, SessionState.CONNECTED),
+            on_removed=partial(parts.replica_hosting.session_changed, SessionState.LOST),
+            on_confirmed=partial(parts.replica_hosting.session_changed, SessionState.CONNECTED),
         )
-
-    def _apply(self, batch: ChangeBatch) -> None:
-        """Take in the controller's changes; the first picture with this broker in it makes it ready."""
-        assert self.parts is not None
-        cluster = self.parts.cluster
-        self.parts.counts.note_changes(cluster.broker_id, cluster.state, batch)
-        self.parts.role_turns.apply(batch)
-        if self.parts.roles.is_registered:
-            self._has_picture.set()
 
     def _on_session(self, state: SessionState) -> None:
         """A leader whose session may be over must stop in time: another may be elected by then."""
         assert self.parts is not None
         if state is not SessionState.CONNECTED:
-            _logger.warning("the session with the coordination store is %s", state.name.lower())
-        self.parts.counts.note_session(state)
+            _logger.warning(_SESSION_TEXTS[state])
+        self.parts.counts.note_session(state, self._clock())
         if state is not SessionState.CONNECTED:  # then the registration is looked at first
-            self.parts.roles.session_changed(state)
+            self.parts.replica_hosting.session_changed(state)
 
     def _clean_run(self, previous: CleanRun, identity: str) -> CleanRun:
         """What the marker of a clean stop says; without a registration this run changed nothing."""
@@ -288,7 +267,11 @@ class Broker:
     def _broker_node(self, previous: CleanRun, incarnation: str) -> BrokerNode:
         settings = self._settings
         advertised = settings.advertised_listeners or tuple(
-            listener._replace(port=self.ports[listener.name], host=_dialable(listener))
+            # A host that other brokers and clients can dial, for a listener on all interfaces.
+            listener._replace(
+                port=self.ports[listener.name],
+                host=listener.host or self._environment.network.host_name(),
+            )
             for listener in settings.listeners
         )
         return BrokerNode(
@@ -305,16 +288,16 @@ class Broker:
 
     async def _after_deletion(self, topics: list[tuple[str, UUID]], paths: list[str]) -> None:
         assert self.parts is not None
-        parts = self.parts
+        parts, run_blocking = self.parts, self._environment.workers.run
         for parent in {path.rpartition("/")[0] for path in paths}:
             try:
                 # The controller forgets the topic behind this: its logs must not come back under their names.
-                await asyncio.to_thread(self._disk.sync_directory, parent)
+                await run_blocking(partial(self._disk.sync_directory, parent))
             except DiskFailed as error:
                 _logger.error("what was deleted in %s may come back: %s", parent, error)
         for path in paths:
             try:
-                await asyncio.to_thread(self._disk.remove_tree, path)
+                await run_blocking(partial(self._disk.remove_tree, path))
             except DiskFailed as error:
                 _logger.error("%s stays until the next start: %s", path, error)
         if not topics:
@@ -328,11 +311,11 @@ class Broker:
         except (NotController, StoreFailed) as error:
             _logger.warning("the controller will ask again for %s: %s", topics, error)
 
-    async def _hand_over(self, parts: Parts) -> None:
+    async def _hand_over(self, parts: BrokerParts) -> None:
         """Give leaderships to others first, so that nobody waits for a broker that is gone."""
         if not self._settings.controlled_shutdown_enable or len(parts.cluster.state.brokers) < 2:
             return
-        if not parts.roles.may_lead:
+        if not parts.replica_hosting.may_lead:
             _logger.warning("stopping without handing over: the coordination store is out of reach")
             return
         assert self._registration is not None
@@ -358,33 +341,21 @@ class Broker:
         for listener in parts.listeners:
             listener.stop_accepting()
         await self._hand_over(parts)
-        parts.groups.stop()
+        parts.coordinators.stop()
         for listener in parts.listeners:
             listener.close_connections()
-        parts.followers.stop()
+        parts.fetch_loops.stop()
         # What a deletion leaves undone is done after the next start.
         for task in (*self._background, *self._deletions):
             task.cancel()
+        note_replicas(parts.log_dirs, parts.partitions)
         await self._registration.withdraw()
         await parts.http.stop()
         for listener in parts.listeners:
             listener.abort_connections()
 
 
-def store_for(settings: BrokerSettings, *, is_new: bool = True) -> Store:
-    """ZooKeeper where there is one, else a file of this broker's own. Unless it `is_new`, the cluster has its place there."""
-    if settings.zookeeper_connect is None:
-        OsDisk().make_directory(settings.log_dirs[0])
-        return EmbeddedStore(Path(settings.log_dirs[0]) / STORE_FILE)
-    return ZooKeeperStore(
-        settings.zookeeper_connect,
-        session_timeout_ms=settings.zookeeper_session_timeout_ms,
-        connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
-        creates_chroot=is_new,
-    )
-
-
-async def _controlled_shutdown(parts: Parts, broker_id: int, broker_epoch: int) -> None:
+async def _controlled_shutdown(parts: BrokerParts, broker_id: int, broker_epoch: int) -> None:
     """Ask to be relieved, a few times: what nobody else can lead now may find a leader in a moment."""
     wish = ShutdownWanted(broker_id=broker_id, broker_epoch=broker_epoch)
     for _ in range(_HAND_OVER_ATTEMPTS):
@@ -420,13 +391,6 @@ def _first_failure(failure: BaseException) -> BaseException:
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return failure
-
-
-def _dialable(listener: Listener) -> str:
-    """A host that other brokers and clients can dial, for a listener on all interfaces."""
-    import socket
-
-    return listener.host or socket.gethostname()
 
 
 def run_forever(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> None:

@@ -3,87 +3,103 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from random import randrange
-from uuid import UUID, uuid4
+from functools import partial
+from uuid import UUID
 
 from headrace.broker import api_table
-from headrace.broker.busy_poll import BusyPoll
-from headrace.broker.cleaner import Cleaner
-from headrace.broker.clock import Clock
-from headrace.broker.cluster_counts import ClusterCounts
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.config_rules import SettingRules
-from headrace.broker.controller_link import ControllerLink
-from headrace.broker.dead_brokers import DeadBrokers
-from headrace.broker.dispatch import Dispatcher
-from headrace.broker.fetch_sessions import FetchSessions
-from headrace.broker.followers import Followers
-from headrace.broker.health import Lifecycle
-from headrace.broker.housekeeping import Housekeeping
-from headrace.broker.http_endpoint import HttpEndpoint
-from headrace.broker.http_pages import http_pages
-from headrace.broker.isr_updates import IsrUpdates
-from headrace.broker.leader_balance import LeaderBalance
-from headrace.broker.listener import ConnectionCounts, ConnectionLimits, OpenListener
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.long_work import LongWork
-from headrace.broker.memory_budget import MemoryBudget
-from headrace.broker.metadata_answers import MetadataAnswers
-from headrace.broker.metrics.process_stats import read_process_stats
-from headrace.broker.metrics_page import MetricsSources
-from headrace.broker.newer_logs import NewerLogs
-from headrace.broker.offline_replicas import OfflineReplicas
-from headrace.broker.open_files import current_shares
-from headrace.broker.produce_repeats import ProduceRepeats
-from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.replica_moves import ReplicaMoves
-from headrace.broker.replica_throttle import ReplicaThrottle
-from headrace.broker.request_metrics import RequestMetrics
-from headrace.broker.role_turns import PARTITIONS_PER_TURN, RoleTurns
-from headrace.broker.roles import Roles
-from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.topic_creation import TopicCreation
-from headrace.broker.traffic import Traffic
+from headrace.broker.cluster.cluster_counts import ClusterCounts
+from headrace.broker.cluster.cluster_feed import ClusterFeed, FeedListener
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.config_rules import SettingRules
+from headrace.broker.cluster.controller_link import ControllerLink
+from headrace.broker.cluster.dead_broker_removal import DeadBrokerRemoval
+from headrace.broker.cluster.dynamic_settings import DynamicSettings
+from headrace.broker.cluster.leader_balance import LeaderBalance
+from headrace.broker.cluster.metadata_cache import MetadataCache
+from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.cluster.topic_creation import TopicCreation
+from headrace.broker.coordinators.coordinator_table import (
+    CoordinatorEntry,
+    CoordinatorTable,
+    KeyType,
+)
+from headrace.broker.environment import Environment
+from headrace.broker.fetching.fetch_sessions import FetchSessions
+from headrace.broker.lifecycle import Lifecycle
+from headrace.broker.net.busy_poll import BusyPoll
+from headrace.broker.net.listener import (
+    ConnectionCounts,
+    ConnectionLimits,
+    ListenerParts,
+    OpenListener,
+)
+from headrace.broker.net.memory_budget import MemoryBudget
+from headrace.broker.pages.http_pages import http_pages
+from headrace.broker.pages.metrics_page import MetricsSources
+from headrace.broker.replicas.epoch_raising import EpochRaising
+from headrace.broker.replicas.fetch_loops import FetchLoops
+from headrace.broker.replicas.isr_updates import IsrUpdates
+from headrace.broker.replicas.offline_replica_reports import OfflineReplicaReports
+from headrace.broker.replicas.replica_hosting import ReplicaHosting
+from headrace.broker.replicas.replica_moves import ReplicaMoves
+from headrace.broker.replicas.replica_throttle import ReplicaThrottle
+from headrace.broker.replicas.role_application import PARTITIONS_PER_SLICE, RoleApplication
+from headrace.broker.requests.dispatch import Dispatcher
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.request_metrics import RequestMetrics
+from headrace.broker.requests.request_steps import RequestSteps
+from headrace.broker.telemetry.http_endpoint import HttpEndpoint
+from headrace.broker.telemetry.traffic import Traffic
+from headrace.broker.upkeep.cleaner import Cleaner
+from headrace.broker.upkeep.housekeeping import Housekeeping
+from headrace.controller.changes import ChangeBatch
 from headrace.controller.core import ControllerSettings
 from headrace.controller.driver import ControllerDriver
 from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
 from headrace.coordination.store import Store
-from headrace.coordinator.group.groups import Groups
+from headrace.coordinator.coordinator_type import CoordinatorHost
+from headrace.coordinator.group.groups import Groups, group_coordinator
 from headrace.coordinator.group.settings import GroupSettings
+from headrace.coordinator.runtime import CoordinatorRuntime
 from headrace.errors import DiskFailed
-from headrace.log.disk import Disk
+from headrace.internal_topics import CONSUMER_OFFSETS
 from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition_table import PartitionTable
+from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.live_settings import LiveSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class BrokerInputs:
     """What a broker starts from."""
 
     settings: BrokerSettings
+    environment: Environment
     store: Store
-    disk: Disk
     log_dirs: LogDirs
     cluster_id: str
-    clock: Clock
     tasks: asyncio.TaskGroup
     broker_epoch: Callable[[], int]
     on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None]
 
 
-class Parts:
+class BrokerParts:
     """The parts of one broker, wired but not started; each step uses those before it."""
 
-    def __init__(self, given: Given) -> None:
-        self._make_state(given)
-        self._make_coordinators(given)
-        self._make_doors(given)
-        self._make_background(given)
+    def __init__(self, inputs: BrokerInputs) -> None:
+        self._make_state(inputs)
+        self._make_controller(inputs)
+        self._make_coordinators(inputs)
+        self._make_replicas(inputs)
+        self._make_listeners(inputs)
+        self._make_pages(inputs)
+        self._make_background(inputs)
 
-    def _make_state(self, given: Given) -> None:
-        settings = given.settings
-        self.log_dirs = given.log_dirs
+    def _make_state(self, inputs: BrokerInputs) -> None:
+        settings, environment = inputs.settings, inputs.environment
+        self._max_connections = environment.max_connections
+        self.log_dirs = inputs.log_dirs
         self.live_settings = LiveSettings(settings)
         self.lifecycle = Lifecycle()
         self.partitions = PartitionTable()
@@ -92,120 +108,171 @@ class Parts:
         self.counts = ClusterCounts()
         self.sessions = FetchSessions(
             settings.max_incremental_fetch_session_cache_slots,
-            new_id=lambda: randrange(1, 2**31),
+            new_id=partial(environment.chance.randrange, 1, 2**31),
         )
         self.budget = MemoryBudget(settings.request_memory_bytes)
-        self.connections = ConnectionCounts(connection_limits(settings))
+        self.connections = ConnectionCounts(connection_limits(settings, self._max_connections))
         self.live_settings.listen(self._limit_connections)
         self.cluster = ClusterView(
             settings.node_id,
-            given.cluster_id,
+            inputs.cluster_id,
             tells_dialled_address=settings.advertised_listeners is None,
         )
-        self.dead_brokers = DeadBrokers(
+        self.dead_broker_removal = DeadBrokerRemoval(
             self.cluster,
-            given.store,
+            inputs.store,
             settings.inter_broker_listener.name,
+            environment.network.refuses_connections,
             is_on=settings.zookeeper_connect is not None
             and settings.headrace_failover_on_refused_connection,
         )
         self.leader_throttle = ReplicaThrottle(
             self.cluster,
-            given.clock,
+            environment.clock,
             lambda: self.live_settings.current.leader_replication_throttled_rate,
             replicas_key="leader.replication.throttled.replicas",
         )
         self.follower_throttle = ReplicaThrottle(
             self.cluster,
-            given.clock,
+            environment.clock,
             lambda: self.live_settings.current.follower_replication_throttled_rate,
             replicas_key="follower.replication.throttled.replicas",
         )
 
-    def _make_coordinators(self, given: Given) -> None:
-        settings = given.settings
+    def _make_controller(self, inputs: BrokerInputs) -> None:
+        settings, environment = inputs.settings, inputs.environment
         self.driver = ControllerDriver(
-            given.store,
+            inputs.store,
             settings.node_id,
             config_rules=SettingRules(self.live_settings, self.cluster),
             settings=controller_settings(settings),
+            clock=environment.clock,
+            new_topic_id=environment.new_topic_id,
+            random_below=environment.chance.randrange,
         )
         self.controller = ControllerLink(
             self.driver,
-            given.store,
+            inputs.store,
             settings.node_id,
             settings.inter_broker_listener.name,
-            self.dead_brokers.connection_broke,
+            environment.network.connect,
+            self.dead_broker_removal.connection_broke,
         )
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
-        self._broker_epoch = given.broker_epoch
-        self.groups = Groups(
-            group_settings(settings),
-            partition_count=self._offsets_partitions,
-            wall_clock_ms=given.clock,
-            new_uuid=lambda: str(uuid4()),
-            spawn=given.tasks.create_task,
-            lease=given.store.lease,
-        )
+        self.broker_epoch = inputs.broker_epoch
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
-        self.followers = Followers(
+
+    def _make_coordinators(self, inputs: BrokerInputs) -> None:
+        environment = inputs.environment
+        host = CoordinatorHost(
+            wall_clock_ms=environment.clock,
+            spawn=inputs.tasks.create_task,
+            lease=inputs.store.lease,
+        )
+        group_runtime = CoordinatorRuntime(
+            group_coordinator(group_settings(inputs.settings)),
+            host,
+            partition_count=self._offsets_partitions,
+        )
+        self.groups = Groups(group_runtime, new_uuid=lambda: str(environment.new_uuid()))
+        self.coordinators = CoordinatorTable(
+            CoordinatorEntry(
+                key_type=KeyType.GROUP,
+                runtime=group_runtime,
+                codec=lambda: self.live_settings.current.offsets_topic_compression_codec,
+            )
+        )
+
+    def _make_replicas(self, inputs: BrokerInputs) -> None:
+        environment = inputs.environment
+        self.fetch_loops = FetchLoops(
             self.cluster,
-            settings,
-            given.broker_epoch,
+            inputs.settings,
+            inputs.broker_epoch,
             self.follower_throttle,
-            given.clock,
-            given.tasks,
-            self.dead_brokers.connection_broke,
+            environment.clock,
+            inputs.tasks,
+            environment.network.connect,
+            self.dead_broker_removal.connection_broke,
         )
         self.isr_updates = IsrUpdates(
             self.cluster,
             self.partitions,
             self.controller,
             self.live_settings,
-            given.broker_epoch,
-            given.clock,
+            inputs.broker_epoch,
+            environment.clock,
         )
-        self.roles = Roles(
+        self.replica_hosting = ReplicaHosting(
             cluster=self.cluster,
             partitions=self.partitions,
-            log_dirs=given.log_dirs,
-            groups=self.groups,
-            followers=self.followers,
+            log_dirs=inputs.log_dirs,
+            coordinators=self.coordinators,
+            fetchers=self.fetch_loops,
             live_settings=self.live_settings,
             traffic=self.traffic,
-            clock=given.clock,
-            broker_epoch=given.broker_epoch,
-            on_topics_deleted=given.on_topics_deleted,
-            new_at_once=PARTITIONS_PER_TURN,
-            lease=given.store.lease,
+            clock=environment.clock,
+            broker_epoch=inputs.broker_epoch,
+            on_topics_deleted=inputs.on_topics_deleted,
+            new_at_once=PARTITIONS_PER_SLICE,
+            lease=inputs.store.lease,
         )
-        self.role_turns = RoleTurns(self.roles)
-        self.controller.after_creation = self.role_turns.settled
+        self.role_application = RoleApplication(self.replica_hosting)
+        self.controller.after_creation = self.role_application.all_applied
+        self._make_feed()
         self.replica_moves = ReplicaMoves(
-            disk=given.disk,
-            log_dirs=given.log_dirs,
+            disk=environment.disk,
+            log_dirs=inputs.log_dirs,
             partitions=self.partitions,
             live_settings=self.live_settings,
-            clock=given.clock,
-            new_id=uuid4,
-            on_disk_failed=self.roles.take_offline,
+            clock=environment.clock,
+            workers=environment.workers,
+            new_id=environment.new_uuid,
+            on_disk_failed=self.replica_hosting.take_offline,
         )
 
-    def _make_doors(self, given: Given) -> None:
+    def _make_feed(self) -> None:
+        """Who hears of the controller's changes, and in which order."""
+        self.is_in_cluster_state = asyncio.Event()
+        self.feed = ClusterFeed(
+            self.cluster,
+            before=(FeedListener("count changes of ISR and leaders", self._count_changes),),
+            after=(
+                # Before the roles, because a new log is created under the settings that are in force.
+                FeedListener(
+                    "apply dynamic configs of brokers",
+                    DynamicSettings(self.cluster, self.live_settings).hear,
+                ),
+                FeedListener("host replicas and give them roles", self.role_application.apply),
+                # Last: clients are served only after the roles of the first cluster state are applied.
+                FeedListener("note that the state has this broker", self._note_registration),
+            ),
+        )
+
+    def _count_changes(self, batch: ChangeBatch) -> None:
+        self.counts.note_changes(self.cluster.broker_id, self.cluster.state, batch)
+
+    def _note_registration(self, _: ChangeBatch) -> None:
+        if self.replica_hosting.is_registered:
+            self.is_in_cluster_state.set()
+
+    def _make_listeners(self, inputs: BrokerInputs) -> None:
+        environment = inputs.environment
         dependencies = {
-            "clock": given.clock,
+            "clock": environment.clock,
             "cluster": self.cluster,
             "controller": self.controller,
-            "dead_brokers": self.dead_brokers,
+            "coordinators": self.coordinators,
+            "dead_broker_removal": self.dead_broker_removal,
             "driver": self.driver,
-            "fetch_max_bytes": given.settings.fetch_max_bytes,
+            "fetch_max_bytes": inputs.settings.fetch_max_bytes,
             "groups": self.groups,
             "leader_throttle": self.leader_throttle,
             "live_settings": self.live_settings,
-            "log_dirs": given.log_dirs,
-            "long_work": LongWork(),
-            "metadata_answers": MetadataAnswers(),
-            "offered": api_table.advertised(),
+            "log_dirs": inputs.log_dirs,
+            "long_work": LongWork(environment.workers, environment.monotonic),
+            "metadata_cache": MetadataCache(),
+            "advertised_apis": api_table.advertised(),
             "partitions": self.partitions,
             "producer_ids": self.producer_ids,
             "replica_moves": self.replica_moves,
@@ -213,95 +280,124 @@ class Parts:
             "topic_creation": self.topic_creation,
             "traffic": self.traffic,
         }
-        repeats = ProduceRepeats(self.partitions, self.traffic, given.clock)
-        self.dispatch = Dispatcher(api_table.bind(dependencies), self.request_metrics, repeats)
-        longest_s = given.settings.headrace_busy_poll_us / 1_000_000
-        busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, longest_s)
+        self.dispatch = Dispatcher(
+            api_table.bind(dependencies),
+            self.request_metrics,
+            environment.monotonic,
+            RequestSteps(),
+        )
+        longest_s = inputs.settings.headrace_busy_poll_us / 1_000_000
+        busy_poll = BusyPoll(
+            asyncio.get_running_loop().call_soon,
+            longest_s,
+            clock=environment.monotonic,
+            cpu_clock=environment.cpu_clock,
+        )
+        parts = ListenerParts(
+            network=environment.network,
+            dispatch=self.dispatch,
+            budget=self.budget,
+            counts=self.connections,
+            busy_poll=busy_poll,
+            monotonic=environment.monotonic,
+            tasks=inputs.tasks,
+        )
+        among_brokers = inputs.settings.inter_broker_listener.name
         self.listeners = [
-            OpenListener(
-                listener, self.dispatch, self.budget, self.connections, given.tasks, busy_poll
-            )
-            for listener in given.settings.listeners
+            OpenListener(listener, parts, is_inter_broker=listener.name == among_brokers)
+            for listener in inputs.settings.listeners
         ]
+
+    def _make_pages(self, inputs: BrokerInputs) -> None:
+        environment = inputs.environment
         sources = MetricsSources(
             lifecycle=self.lifecycle,
             live_settings=self.live_settings,
             cluster=self.cluster,
             partitions=self.partitions,
-            log_dirs=given.log_dirs,
+            log_dirs=inputs.log_dirs,
             traffic=self.traffic,
             requests=self.request_metrics,
             connections=self.connections,
             memory=self.budget,
             fetch_sessions=self.sessions,
             counts=self.counts,
-            max_replica_lag=lambda: self.followers.max_lag,
-            process=read_process_stats,
+            max_replica_lag=lambda: self.fetch_loops.max_lag,
+            process=environment.process_stats,
+            coordinator_faults=self.coordinators.faults,
             groups=self.groups,
             group_progress=self.groups.progress,
             uncleanable_logs=lambda: self.cleaner.uncleanable,
         )
-        pages = http_pages(sources, given.clock)
-        self.http = HttpEndpoint(given.settings.headrace_http_listeners, pages)
-
-    def _make_background(self, given: Given) -> None:
-        self.leader_balance = LeaderBalance(self.driver, self.live_settings)
-        self.newer_logs = NewerLogs(
-            self.cluster, self.roles, self.controller, given.broker_epoch, given.clock
+        pages = http_pages(sources, environment.clock)
+        self.http = HttpEndpoint(
+            inputs.settings.headrace_http_listeners, pages, environment.network.listen_for_streams
         )
-        self.offline_replicas = OfflineReplicas(
+
+    def _make_background(self, inputs: BrokerInputs) -> None:
+        environment = inputs.environment
+        self.leader_balance = LeaderBalance(self.driver, self.live_settings)
+        self.epoch_raising = EpochRaising(
+            self.cluster,
+            self.replica_hosting,
+            self.controller,
+            inputs.broker_epoch,
+            environment.clock,
+        )
+        self.offline_replica_reports = OfflineReplicaReports(
             self.cluster,
             self.partitions,
-            given.log_dirs,
+            inputs.log_dirs,
             self.controller,
-            given.broker_epoch,
-            is_settled=lambda: not self.roles.has_unsettled,
+            inputs.broker_epoch,
+            all_roles_applied=lambda: not self.replica_hosting.has_queued_roles,
         )
         self.cleaner = Cleaner(
             self.partitions,
-            given.log_dirs,
+            inputs.log_dirs,
             self.live_settings,
-            given.clock,
+            environment.clock,
             on_disk_failed=self._on_disk_failed,
+            run_job=environment.run_compaction,
         )
         self.housekeeping = Housekeeping(
-            disk=given.disk,
-            log_dirs=given.log_dirs,
+            log_dirs=inputs.log_dirs,
             partitions=self.partitions,
             live_settings=self.live_settings,
-            clock=given.clock,
+            clock=environment.clock,
+            workers=environment.workers,
             on_disk_failed=self._on_disk_failed,
             close_idle_connections=self._close_idle_connections,
-            settle_again=self.roles.settle_again,
+            retry_after_full_disk=self.replica_hosting.retry_after_full_disk,
         )
 
     async def _allocate_producer_ids(self) -> ProducerIdBlock:
         return await self.controller.ask(
-            AllocateProducerIds(broker_id=self.cluster.broker_id, broker_epoch=self._broker_epoch())
+            AllocateProducerIds(broker_id=self.cluster.broker_id, broker_epoch=self.broker_epoch())
         )
 
     def _offsets_partitions(self) -> int:
-        topic = self.cluster.state.topics.get("__consumer_offsets")
+        topic = self.cluster.state.topics.get(CONSUMER_OFFSETS)
         if topic is None:
             return self.live_settings.current.offsets_topic_num_partitions
         return len(topic.partitions)
 
     def _on_disk_failed(self, log: PartitionLog, error: DiskFailed) -> None:
-        self.roles.take_offline(log.topic_partition, error)
+        self.replica_hosting.take_offline(log.topic_partition, error)
 
     def _limit_connections(self, settings: BrokerSettings) -> None:
-        self.connections.limits = connection_limits(settings)
+        self.connections.limits = connection_limits(settings, self._max_connections)
 
     def _close_idle_connections(self) -> None:
         for listener in self.listeners:
             listener.close_idle()
 
 
-def connection_limits(settings: BrokerSettings) -> ConnectionLimits:
-    """The settings that bound connections."""
+def connection_limits(settings: BrokerSettings, max_connections: int) -> ConnectionLimits:
+    """The settings that bound connections, of which the operating system allows `max_connections`."""
     return ConnectionLimits(
         # A connection past that share would take the descriptor that a log needs for its next write.
-        max_connections=min(settings.max_connections, current_shares().connections),
+        max_connections=min(settings.max_connections, max_connections),
         max_connections_per_ip=settings.max_connections_per_ip,
         max_connections_per_ip_overrides=dict(settings.max_connections_per_ip_overrides),
         connections_max_idle_ms=settings.connections_max_idle_ms,

@@ -19,6 +19,7 @@ TOOLS: Final = {
     "server-start": "run a broker",
     "zookeeper-start": "run a real ZooKeeper",
     "schema-registry-start": "run a schema registry",
+    "rest-start": "run a REST proxy",
     "storage": "prepare log directories for a broker without ZooKeeper",
     "topics": "create, list, describe, alter and delete topics",
     "console-producer": "write lines from stdin to a topic",
@@ -87,7 +88,7 @@ def _run(words: list[str]) -> int:
     try:
         from importlib import import_module
 
-        tool = import_module(f"headrace.cli.{name.replace('-', '_')}")
+        tool = import_module(f"headrace.cli.tools.{name.replace('-', '_')}")
         if name in CLEANS_UP and signal.getsignal(signal.SIGINT) is _end_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         code: int = tool.run(words[1:])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headrace.client.exchange import (
     Disconnected,
@@ -137,6 +137,13 @@ class AsyncConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable.set()
+
+
+class Connect(Protocol):
+    """Opens connections: `connect`, or what a test puts in its place."""
+
+    async def __call__(self, host: str, port: int, *, client_id: str) -> AsyncConnection:
+        """Raises Disconnected."""
 
 
 async def connect(

@@ -4,16 +4,16 @@ It owns its connections and what it was told about where brokers live; it is use
 topics nor groups, and it repeats no request: whoever asked knows whether that is safe.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from headrace.client.exchange import Disconnected, R, VersionRanges
+from headrace.client.retries import REAL_TIME, BlockingTime
 from headrace.wire.message import Request
 
 DEFAULT_PORT = 9092
 PATIENCE_S = 3.0  # a broker that is just starting gets this long before it counts as unreachable
-RETRY_AFTER_S = 0.1
+_SILENT_S = 1.0  # of that time, before anybody is told
 
 
 class Address(NamedTuple):
@@ -75,12 +75,18 @@ class Brokers(Generic[L]):
         *,
         connect: Callable[[Address], L],
         patience_s: float = PATIENCE_S,
+        on_waiting: Callable[[Unreachable], None] | None = None,
+        blocking_time: BlockingTime = REAL_TIME,
     ) -> None:
+        """`on_waiting` is told once that nobody answers yet, a second after the first attempt."""
         self._bootstrap = tuple(bootstrap)
         self._connect = connect
         self._patience_s = patience_s
+        self._on_waiting = on_waiting
+        self._time = blocking_time
         self._addresses: dict[int, Address] = {}
         self._open: dict[Address, L] = {}
+        self._failed: dict[Address, None] = {}  # whose connection broke, the last one last
 
     def learn(self, addresses: dict[int, Address]) -> None:
         """Where the brokers of the cluster live, as metadata said last."""
@@ -90,17 +96,27 @@ class Brokers(Generic[L]):
         """A connection to some broker: one that is open, else the first that answers."""
         for connection in self._open.values():
             return connection
-        deadline = time.monotonic() + self._patience_s
+        patience, silence = self._time.patience(self._patience_s), self._time.patience(_SILENT_S)
         while True:
             reasons = []
-            for address in (*self._addresses.values(), *self._bootstrap):
+            for address in self._in_order():
                 try:
                     return self._to(address)
                 except Disconnected as refused:
                     reasons.append(_reason(refused))
-            if time.monotonic() >= deadline:
-                raise Unreachable(self._bootstrap, reasons[-1])
-            time.sleep(RETRY_AFTER_S)
+            unreachable = Unreachable(self._bootstrap, reasons[-1])
+            if patience.is_over():
+                raise unreachable
+            if self._on_waiting is not None and silence.is_over():
+                self._on_waiting(unreachable)
+                self._on_waiting = None
+            patience.pause()
+
+    def _in_order(self) -> list[Address]:
+        """Whom to try: a broker that hangs accepts connections, so one that did not answer comes behind the others."""
+        known = dict.fromkeys((*self._addresses.values(), *self._bootstrap))
+        good = [address for address in known if address not in self._failed]
+        return good + [address for address in self._failed if address in known]
 
     def to(self, broker_id: int) -> L:
         """A connection to this broker. Raises Disconnected where it cannot be reached or is not known."""
@@ -121,6 +137,8 @@ class Brokers(Generic[L]):
         for address, known in list(self._open.items()):
             if known is connection:
                 del self._open[address]
+                self._failed.pop(address, None)
+                self._failed[address] = None
 
     def close(self) -> None:
         for connection in self._open.values():

@@ -6,17 +6,18 @@ when the last one is acknowledged. After any error it is of no more use, because
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, Self, cast
 from uuid import UUID
 
+from headrace.client.cluster_metadata import NO_LEADER, TopicView
 from headrace.client.exchange import Disconnected, highest_common_version
-from headrace.client.leaders import NO_LEADER, Leaders, TopicView
+from headrace.client.leaders import Leaders
+from headrace.client.retries import passes_for_writer
 from headrace.errors import HeadraceError
-from headrace.ids import NO_LEADER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from headrace.ids import NO_LEADER_EPOCH, NO_PRODUCER_ID, NO_TOPIC_ID, TopicPartition
 from headrace.records.batch_view import (
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -42,27 +43,11 @@ from headrace.wire.messages.produce import (
 if TYPE_CHECKING:
     from headrace.client.connection import Connection
 
-RETRY_AFTER_S: Final = 0.1
 TOPIC_PATIENCE_S: Final = 5.0
 ACKS_ALL: Final = -1
 
 _DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-_NOT_NOW: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    }
-)
 
 
 class ProduceFailed(HeadraceError):
@@ -117,7 +102,7 @@ class IdempotentProducer:
         self._producer_id: int = NO_PRODUCER_ID
         self._producer_epoch = -1
         self._under_way: list[tuple[Connection, list[TopicPartition]]] = []
-        self._deadline = 0.0
+        self._patience = leaders.time.patience(settings.give_up_after_s)
 
     def close(self) -> None:
         self._leaders.close()
@@ -125,13 +110,13 @@ class IdempotentProducer:
     def topic(self, name: str) -> TopicView:
         """A topic, created where the cluster creates topics on their first use. Raises ProduceFailed."""
         known = self._newest(name)
-        deadline = time.monotonic() + TOPIC_PATIENCE_S
+        patience = self._leaders.time.patience(TOPIC_PATIENCE_S)
         while known is None or not known.leaders:
             known = self._leaders.topics([name], may_create=True).get(name)
-            if known is None and time.monotonic() >= deadline:
+            if known is None and patience.is_over():
                 raise ProduceFailed(f"there is no topic {name} in the cluster")
             if known is None:
-                time.sleep(RETRY_AFTER_S)
+                patience.pause()
         return known
 
     def _newest(self, name: str) -> TopicView | None:
@@ -144,7 +129,7 @@ class IdempotentProducer:
     def send(self, runs: Iterable[tuple[TopicPartition, RecordRun]], now_ms: int) -> None:
         """Queue runs and send what can be sent; earlier runs are waited for. Raises ProduceFailed."""
         self.flush(now_ms)
-        self._deadline = time.monotonic() + self._settings.give_up_after_s
+        self._patience = self._leaders.time.patience(self._settings.give_up_after_s)
         if self._settings.idempotent and self._producer_id == NO_PRODUCER_ID:
             self._take_producer_id()
         for partition, run in runs:
@@ -172,14 +157,14 @@ class IdempotentProducer:
                     self._producer_epoch = answer.producer_epoch
                     return
                 error = ErrorCode.of(answer.error_code)
-                if error not in _NOT_NOW:
+                if not passes_for_writer(error):
                     raise ProduceFailed(f"no producer id: {error.name}: {error.message}")
             self._wait("no producer id could be had")
 
     def _wait(self, what: str) -> None:
-        if time.monotonic() >= self._deadline:
+        if self._patience.is_over():
             raise ProduceFailed(f"{what}, for {self._settings.give_up_after_s:g} s")
-        time.sleep(RETRY_AFTER_S)
+        self._patience.pause()
 
     def _begin(self, now_ms: int) -> None:
         """Send the next run of every partition, one request per leader."""
@@ -226,7 +211,7 @@ class IdempotentProducer:
 
     def _topic_id(self, name: str) -> UUID:
         view = self._leaders.topic(name)
-        return view.topic_id if view is not None else UUID(int=0)
+        return view.topic_id if view is not None else NO_TOPIC_ID
 
     def _batch(self, lane: _Lane, now_ms: int) -> bytes:
         settings = self._settings
@@ -291,6 +276,6 @@ class IdempotentProducer:
             lane.runs.extendleft(reversed(lane.runs.popleft().halves()))
             lane.batch = None
             return True
-        if error in _NOT_NOW:
+        if passes_for_writer(error):
             return False
         raise ProduceFailed(f"{partition}: {error.name}: {answer.error_message or error.message}")

@@ -6,16 +6,18 @@ looked for again until `give_up_after_s` passed without progress. Records are ne
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from headrace.client.cluster_metadata import NO_LEADER
 from headrace.client.exchange import Disconnected, highest_common_version
-from headrace.client.leaders import NO_LEADER, Leaders
+from headrace.client.leaders import Leaders
+from headrace.client.retries import passes_for_reader
 from headrace.errors import HeadraceError
+from headrace.ids import NO_TOPIC_ID
 from headrace.records.batch_view import HEADER_BYTES, read_header
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import (
@@ -36,27 +38,10 @@ if TYPE_CHECKING:
     from headrace.client.connection import Connection
     from headrace.ids import TopicPartition
 
-RETRY_AFTER_S = 0.1
 TOPIC_GONE_AFTER_S = 5.0  # a topic may be unknown for a moment to a broker that just started
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 _EARLIEST = -2
-
-_MOVING = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.OFFSET_OUT_OF_RANGE,  # told by a follower, or by a leader that moved in between
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
 
 
 class FetchFailed(HeadraceError):
@@ -118,7 +103,8 @@ class PartitionFetch:
         self._topic_id = topic_id
         self._under_way: Connection | None = None
         self._asks_replica = False  # not the leader, in the fetch under way or the last one
-        self._deadline = 0.0
+        self._time = leaders.time
+        self._patience = self._time.patience(settings.give_up_after_s)
         self._unknown_since: float | None = None
 
     def chunks(self, start: int, end: int) -> Iterator[Fetched]:
@@ -149,11 +135,11 @@ class PartitionFetch:
             self._abandon()
 
     def _progress(self) -> None:
-        self._deadline = time.monotonic() + self._settings.give_up_after_s
+        self._patience = self._time.patience(self._settings.give_up_after_s)
         self._unknown_since = None
 
     def _check_deadline(self, what: str) -> None:
-        if time.monotonic() >= self._deadline:
+        if self._patience.is_over():
             waited = self._settings.give_up_after_s
             raise FetchFailed(f"{self._partition}: {what}, for {waited:g} s")
 
@@ -165,7 +151,7 @@ class PartitionFetch:
 
     def _begin(self, offset: int) -> bool:
         """Ask for what comes next. False where nobody could be asked."""
-        replica = self._leaders.read_replicas.replica_for(self._partition, time.monotonic())
+        replica = self._leaders.read_replicas.replica_for(self._partition, self._time.now_s())
         self._asks_replica = replica is not None
         try:
             broker = self._leaders.leader_of(self._partition) if replica is None else replica
@@ -185,9 +171,9 @@ class PartitionFetch:
 
     def _request(self, offset: int) -> FetchRequest:
         settings = self._settings
-        replicas, now_s = self._leaders.read_replicas, time.monotonic()
+        replicas, now_s = self._leaders.read_replicas, self._time.now_s()
         view = self._leaders.topic(self._partition.topic)
-        known_id = view.topic_id if view is not None else UUID(int=0)
+        known_id = view.topic_id if view is not None else NO_TOPIC_ID
         wanted = FetchPartition(
             partition=self._partition.partition,
             fetch_offset=offset,
@@ -227,7 +213,9 @@ class PartitionFetch:
         except Disconnected:
             self._leaders.brokers.drop(connection)
             return self._look_again("the connection to its broker was lost")
-        if error not in _MOVING and not self._asks_replica:
+        # OFFSET_OUT_OF_RANGE: told by a follower, or by a leader that moved before it said where the log begins.
+        passes = error is ErrorCode.OFFSET_OUT_OF_RANGE or passes_for_reader(error)
+        if not passes and not self._asks_replica:
             raise FetchFailed(f"{self._partition}: {error.name}: {error.message}")
         return self._look_again(error.name)
 
@@ -238,7 +226,7 @@ class PartitionFetch:
             return found
         if self._asks_replica:
             return self._look_again("the replica that its leader named sends on to another one")
-        self._leaders.read_replicas.prefer(self._partition, replica, time.monotonic())
+        self._leaders.read_replicas.prefer(self._partition, replica, self._time.now_s())
         return found if found.records else None
 
     def _log_start_offset(self, connection: Connection) -> int | None:
@@ -255,8 +243,8 @@ class PartitionFetch:
         """Find out anew who leads; there is no answer yet. Raises TopicGone where nobody will ever lead."""
         self._check_deadline(what)
         if self._asks_replica:
-            self._leaders.read_replicas.refuse(self._partition, time.monotonic())
-        time.sleep(RETRY_AFTER_S)
+            self._leaders.read_replicas.refuse(self._partition, self._time.now_s())
+        self._patience.pause()
         self._leaders.forget(self._partition.topic)
         with suppress(Disconnected):
             self._check_topic()
@@ -265,12 +253,12 @@ class PartitionFetch:
     def _check_topic(self) -> None:
         name = self._partition.topic
         view = self._leaders.topic(name)
-        if view is not None and self._topic_id not in (None, view.topic_id, UUID(int=0)):
+        if view is not None and self._topic_id not in (None, view.topic_id, NO_TOPIC_ID):
             raise TopicGone(f"topic {name} was deleted and created anew: its id has changed")
         if view is not None and self._partition.partition in view.leaders:
             self._unknown_since = None
             return
-        now = time.monotonic()
+        now = self._time.now_s()
         self._unknown_since = self._unknown_since or now
         if now - self._unknown_since > TOPIC_GONE_AFTER_S:
             raise TopicGone(f"{self._partition} does not exist any more")

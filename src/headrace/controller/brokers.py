@@ -25,7 +25,7 @@ from headrace.controller.elections import (
     with_leader,
     with_min_isr,
 )
-from headrace.controller.values import NO_LEADER, Broker, ConfigKind, Partition
+from headrace.controller.values import NO_LEADER, Broker, ConfigKind, PartitionState
 from headrace.coordination.nodes import BrokerEpochNode
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
@@ -194,7 +194,7 @@ class ShutdownWanted(msgspec.Struct, frozen=True, kw_only=True):
         return Decision(answer=answer, groups=tuple(groups), changes=tuple(changes))
 
 
-def _relieved(partition: Partition, broker_id: int, others: Collection[int]) -> Partition:
+def _relieved(partition: PartitionState, broker_id: int, others: Collection[int]) -> PartitionState:
     """The partition without this broker in its ISR, unless that would leave it without leader."""
     if broker_id not in partition.isr:
         return partition

@@ -11,15 +11,20 @@ from uuid import UUID
 
 import msgspec
 
-from headrace.controller.values import Broker, ConfigKind, Partition
+from headrace.controller.values import Broker, ConfigKind, PartitionState
 from headrace.errors import MalformedMessage
 
 
 class ControllerElected(msgspec.Struct, frozen=True, tag="controller"):
-    """A broker took the controller's seat. The first change of each controller's stream."""
+    """A broker took the controllership. The first change of each controller's stream, and of each snapshot.
+
+    `unreadable_topics` are in the coordination store but make no sense there: name → what is wrong. They are led by nobody,
+    and brokers leave their logs as they are.
+    """
 
     broker_id: int
     controller_epoch: int
+    unreadable_topics: dict[str, str] = {}
 
 
 class BrokerRegistered(msgspec.Struct, frozen=True, tag="broker"):
@@ -45,7 +50,7 @@ class TopicCreated(msgspec.Struct, frozen=True, tag="topic"):
 
     name: str
     topic_id: UUID
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionState, ...]
 
 
 class PartitionsAdded(msgspec.Struct, frozen=True, tag="partitions_added"):
@@ -53,7 +58,7 @@ class PartitionsAdded(msgspec.Struct, frozen=True, tag="partitions_added"):
 
     topic: str
     first: int
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionState, ...]
 
 
 class PartitionChanged(msgspec.Struct, frozen=True, tag="partition"):
@@ -61,7 +66,7 @@ class PartitionChanged(msgspec.Struct, frozen=True, tag="partition"):
 
     topic: str
     index: int
-    partition: Partition
+    partition: PartitionState
 
 
 class TopicDeleted(msgspec.Struct, frozen=True, tag="topic_deleted"):

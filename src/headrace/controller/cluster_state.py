@@ -26,7 +26,7 @@ from headrace.controller.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from headrace.controller.values import ALL_BROKERS, NO_LEADER, Broker, ConfigKind, Partition
+from headrace.controller.values import ALL_BROKERS, NO_LEADER, Broker, ConfigKind, PartitionState
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -36,7 +36,7 @@ class Topic:
 
     __slots__ = ("name", "partitions", "topic_id")
 
-    def __init__(self, name: str, topic_id: UUID, partitions: list[Partition]) -> None:
+    def __init__(self, name: str, topic_id: UUID, partitions: list[PartitionState]) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partitions = partitions
@@ -58,6 +58,7 @@ class ClusterState:
     def __init__(self) -> None:
         self.controller_id = -1
         self.controller_epoch = -1
+        self.unreadable_topics: Mapping[str, str] = _NOTHING  # name → what is wrong
         self.brokers: dict[int, Broker] = {}
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
@@ -71,7 +72,7 @@ class ClusterState:
         _APPLY[type(change)](self, change)
         self.version += 1
 
-    def partition(self, topic: str, index: int) -> Partition | None:
+    def partition(self, topic: str, index: int) -> PartitionState | None:
         """A partition by its topic's name."""
         found = self.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
@@ -103,7 +104,11 @@ class ClusterState:
 
     def snapshot(self) -> list[Change]:
         """The changes that build this state from nothing."""
-        changes: list[Change] = [ControllerElected(self.controller_id, self.controller_epoch)]
+        changes: list[Change] = [
+            ControllerElected(
+                self.controller_id, self.controller_epoch, dict(self.unreadable_topics)
+            )
+        ]
         changes += map(BrokerRegistered, self.brokers.values())
         for (kind, name), values in self.configs.items():
             changes.append(ConfigChanged(kind, name, dict(values)))
@@ -128,6 +133,7 @@ class ClusterState:
         assert change.controller_epoch >= self.controller_epoch, "controller epoch decreased"
         self.controller_id = change.broker_id
         self.controller_epoch = change.controller_epoch
+        self.unreadable_topics = change.unreadable_topics
 
     def _registered(self, change: BrokerRegistered) -> None:
         before = self.brokers.get(change.broker.broker_id)
@@ -209,7 +215,7 @@ def follow(state: ClusterState, batch: ChangeBatch) -> ClusterState:
     return state
 
 
-def _check_partition(name: str, partition: Partition) -> None:
+def _check_partition(name: str, partition: PartitionState) -> None:
     replicas = partition.replicas
     assert replicas, f"{name} has no replicas"
     assert len(set(replicas)) == len(replicas), f"{name} has a replica twice"

@@ -13,10 +13,10 @@ import msgspec
 from headrace.controller.changes import Change, ConfigChanged
 from headrace.controller.core import MIN_ISR, Core, Decision, Group
 from headrace.controller.elections import with_min_isr
-from headrace.controller.refusals import Refusal
 from headrace.controller.values import ALL_BROKERS, ConfigKind
 from headrace.coordination.nodes import DEFAULT_BROKER, ConfigNode
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refused
 
 _FOLDERS = {
     ConfigKind.TOPIC: "topics",
@@ -80,10 +80,13 @@ class AlterConfigs(msgspec.Struct, frozen=True, kw_only=True):
         for wish in self.wishes:
             try:
                 values = _values_after(core, wish)
-            except Refusal as refusal:
+            except Refused as refused:
                 answers.append(
                     ConfigAnswer(
-                        kind=wish.kind, name=wish.name, error=refusal.code, message=refusal.text
+                        kind=wish.kind,
+                        name=wish.name,
+                        error=refused.error_code,
+                        message=refused.message,
                     )
                 )
                 continue
@@ -162,41 +165,41 @@ def _values_after(core: Core, wish: ConfigWish) -> dict[str, str]:
         _edit(core, wish.kind, edit, values)
     for value in values.values():
         if len(value.encode()) > _MAX_VALUE_BYTES:
-            raise Refusal(
+            raise Refused(
                 ErrorCode.INVALID_CONFIG,
                 "The configuration value cannot be added because it exceeds the maximum value "
                 f"size of {_MAX_VALUE_BYTES} bytes.",
             )
     fault = core.config_rules.check(wish.kind, wish.name, values)
     if fault is not None:
-        raise Refusal(ErrorCode.INVALID_CONFIG, fault)
+        raise Refused(ErrorCode.INVALID_CONFIG, fault)
     return values
 
 
 def _check_exists(core: Core, wish: ConfigWish) -> None:
     if wish.kind is ConfigKind.TOPIC and wish.name not in core.state.topics:
         if not wish.name:
-            raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-        raise Refusal(
+            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise Refused(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wish.name}' does not exist."
         )
     if wish.kind is ConfigKind.BROKER and wish.name != ALL_BROKERS:
         if not wish.name.isdecimal():
-            raise Refusal(
+            raise Refused(
                 ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
             )
         if int(wish.name) not in core.state.brokers:
-            raise Refusal(
+            raise Refused(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {wish.name} found."
             )
         if any(edit.key == MIN_ISR for edit in wish.edits):
             # Kafka's words: the minimum belongs to a partition, whichever broker leads it.
-            raise Refusal(
+            raise Refused(
                 ErrorCode.INVALID_CONFIG,
                 f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.",
             )
     if wish.kind is ConfigKind.GROUP and not wish.name:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
 
 
 def _edit(core: Core, kind: ConfigKind, edit: ConfigEdit, values: dict[str, str]) -> None:
@@ -205,7 +208,7 @@ def _edit(core: Core, kind: ConfigKind, edit: ConfigEdit, values: dict[str, str]
         return
     if edit.value is None:
         kind_name = kind.name.lower().replace("_", " ")
-        raise Refusal(
+        raise Refused(
             ErrorCode.INVALID_CONFIG,
             f"Null value not supported for {kind_name} configs: {edit.key}",
         )
@@ -213,7 +216,7 @@ def _edit(core: Core, kind: ConfigKind, edit: ConfigEdit, values: dict[str, str]
         values[edit.key] = edit.value
         return
     if not core.config_rules.is_list(kind, edit.key):
-        raise Refusal(
+        raise Refused(
             ErrorCode.INVALID_CONFIG,
             f"Can't {edit.operation.name} to key {edit.key} because its type is not LIST.",
         )

@@ -14,7 +14,8 @@ import msgspec
 
 from headrace.controller.changes import Change, PartitionChanged
 from headrace.controller.cluster_state import ClusterState
-from headrace.controller.values import ALL_BROKERS, ConfigKind, Partition
+from headrace.controller.elections import with_epoch
+from headrace.controller.values import ALL_BROKERS, ConfigKind, PartitionState
 from headrace.coordination.nodes import PartitionStateNode, TopicNode
 from headrace.coordination.store import Create, Delete, Operation, Set, weight
 
@@ -24,6 +25,8 @@ A_co = TypeVar("A_co", covariant=True)
 Group = tuple[Operation, ...]
 
 MIN_ISR = "min.insync.replicas"
+FORMER_EPOCHS_KEPT = 8
+MAX_LEADER_EPOCH = (1 << 31) - 1  # only damage brings a partition there
 
 
 class Decision(msgspec.Struct, Generic[A_co], frozen=True, kw_only=True):
@@ -115,6 +118,10 @@ class Core(msgspec.Struct):
     sessions: frozenset[int] = frozenset()
     # Whether the block of producer ids that was given out last is known.
     has_producer_ids: bool = True
+    # Leader epochs that are left out at a partition's first election of this term, and the partitions that have had one.
+    # If a backup of the store is restored, the elections behind it use other epochs than those of the lost store.
+    epoch_gap: int = 0
+    elected: set[tuple[str, int]] = set()
     # What the store takes in one write; None if there is no limit.
     max_group_bytes: int | None = None
 
@@ -158,10 +165,20 @@ class Core(msgspec.Struct):
         return self.sessions.difference(live)
 
     def write_partition(
-        self, topic: str, index: int, after: Partition
+        self, topic: str, index: int, after: PartitionState, *, leaves_epochs_out: bool = False
     ) -> tuple[Group, PartitionChanged]:
-        """The write and the change that take a partition to its next state."""
+        """The write and the change that take a partition to its next state.
+
+        `leaves_epochs_out`: as at the first election of a term.
+        """
         before = self.state.topics[topic].partitions[index]
+        if before.leader_epoch < after.leader_epoch and not before.is_new:
+            is_first = (topic, index) not in self.elected
+            epoch = after.leader_epoch + (is_first or leaves_epochs_out) * self.epoch_gap
+            if epoch <= MAX_LEADER_EPOCH:
+                after = with_epoch(after, epoch)
+            former = (*before.former_epochs, before.leader_epoch)[-FORMER_EPOCHS_KEPT:]
+            after = msgspec.structs.replace(after, former_epochs=former)
         after = msgspec.structs.replace(after, partition_epoch=before.partition_epoch + 1)
         data = self.partition_data(after)
         path = PartitionStateNode.path(topic, index)
@@ -172,7 +189,7 @@ class Core(msgspec.Struct):
             group = (Set(path, data, before.partition_epoch),)
         return group, PartitionChanged(topic, index, after)
 
-    def partition_data(self, partition: Partition) -> bytes:
+    def partition_data(self, partition: PartitionState) -> bytes:
         """What a partition's state node holds."""
         return PartitionStateNode(
             controller_epoch=self.state.controller_epoch,
@@ -183,6 +200,10 @@ class Core(msgspec.Struct):
             last_known_elr=partition.last_known_elr,
             emptied=partition.emptied,
             min_isr=partition.min_isr,
+            unclean_epoch=partition.unclean_epoch,
+            crashed_epoch=partition.crashed_epoch,
+            last_known_epoch=partition.last_known_epoch,
+            former_epochs=partition.former_epochs,
         ).encode()
 
 

@@ -1,19 +1,18 @@
-"""The controller's rim: takes the seat when it is free, and then does one thing at a time.
+"""The controller's rim: becomes the controller when it is free, and then does one thing at a time.
 
-Owns the queue. Every broker runs a driver; at most one of them holds the seat. Rule of order for
+Owns the queue. Every broker runs a driver; at most one of them holds the controllership. Rule of order for
 each event: the `term` decides, writes and publishes; the listeners hear of it; the caller is answered.
 """
 
 import asyncio
 import enum
 import logging
-import random
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from headrace.controller import seat
+from headrace.clock import Clock
+from headrace.controller import controllership
 from headrace.controller.brokers import OfflinePartitionsSeen
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState
@@ -26,7 +25,6 @@ from headrace.coordination.nodes import (
     BrokerSessionNode,
     ControllerNode,
     MalformedNode,
-    text_of_id,
 )
 from headrace.coordination.store import (
     SessionLost,
@@ -47,7 +45,7 @@ _RETRY_S = 1.0  # after a failure of the store that the end of a session does no
 
 
 class NotController(HeadraceError):
-    """This broker does not hold the seat; `controller_id` does, if that is known (else -1)."""
+    """This broker does not hold the controllership; `controller_id` does, if that is known (else -1)."""
 
     def __init__(self, controller_id: int) -> None:
         super().__init__(f"the controller is {controller_id}")
@@ -63,9 +61,9 @@ _Work = tuple[Event[Any], asyncio.Future[Any]] | _Signal
 
 
 class ControllerDriver:
-    """One broker's candidate for the controller's seat.
+    """One broker's candidate for the controllership.
 
-    `run` does the work until it is cancelled; `ready` returns once it is known who holds the seat
+    `run` does the work until it is cancelled; `ready` returns once it is known who holds the controllership
     and, if it is this broker, every partition has been looked after.
     """
 
@@ -76,17 +74,19 @@ class ControllerDriver:
         *,
         config_rules: ConfigRules,
         settings: ControllerSettings | None = None,
-        new_topic_id: Callable[[], uuid.UUID] | None = None,
-        random_below: Callable[[int], int] = random.randrange,
+        clock: Clock,
+        new_topic_id: Callable[[], uuid.UUID],
+        random_below: Callable[[int], int],
     ) -> None:
         self._store = store
         self._broker_id = broker_id
+        self._clock = clock
         self._parts = TermParts(
             store,
             broker_id,
             settings or ControllerSettings(),
             config_rules,
-            new_topic_id or _random_topic_id,
+            new_topic_id,
             random_below,
         )
         self._queue: asyncio.Queue[_Work] = asyncio.Queue()
@@ -131,7 +131,7 @@ class ControllerDriver:
     def listen(self, listener: Listener) -> None:
         """Hear every batch of changes, in order, before the request behind it is answered.
 
-        The first batch that a listener hears is a snapshot, and so is the first of each seat.
+        The first batch that a listener hears is a snapshot, and so is the first of each controller.
         """
         self._listeners.append(listener)
         if self._term is not None:
@@ -161,14 +161,14 @@ class ControllerDriver:
     # The work.
 
     async def run(self) -> None:
-        """Campaign for the seat, hold it, campaign again; until cancelled."""
+        """Campaign for the controllership, hold it, campaign again; until cancelled."""
         cancel = self._store.on_session(self._heard)
         try:
             while True:
                 pause_s = 0.0
                 try:
                     await self._serve(await self._campaign())
-                except (SessionLost, WriteUncertain, seat.SeatLost) as loss:
+                except (SessionLost, WriteUncertain, controllership.ControllershipLost) as loss:
                     _log.warning("controller %d: %s", self._broker_id, loss)
                 except (StoreFailed, MalformedNode) as failure:
                     # The broker goes on serving by the last cluster state while nothing can be decided.
@@ -183,23 +183,22 @@ class ControllerDriver:
             cancel()
             self._ready.set()  # nobody waits for a driver that has ended
 
-    async def _campaign(self) -> seat.Mandate:
+    async def _campaign(self) -> controllership.EpochFence:
         while True:
-            now_ms = time.time_ns() // 1_000_000
-            mandate = await seat.take(self._store, self._broker_id, now_ms)
-            if mandate is not None:
-                return mandate
-            holder = await seat.holder(self._store)
+            epoch_fence = await controllership.take(self._store, self._broker_id, self._clock())
+            if epoch_fence is not None:
+                return epoch_fence
+            holder = await controllership.holder(self._store)
             if holder == self._broker_id:
                 # Kept by a session of ours that lives, from a term that a failure ended. The fence makes this safe.
-                await seat.give_up(self._store, self._broker_id)
+                await controllership.give_up(self._store, self._broker_id)
                 continue
             self.controller_id = holder
             self._ready.set()
-            await seat.wait_until_free(self._store)
+            await controllership.wait_until_free(self._store)
 
-    async def _serve(self, mandate: seat.Mandate) -> None:
-        term = Term(self._parts, mandate, self._publish)
+    async def _serve(self, epoch_fence: controllership.EpochFence) -> None:
+        term = Term(self._parts, epoch_fence, self._publish)
         cancels = [
             await self._store.watch_node(ControllerNode.PATH, self._signal_seat),
             await self._store.watch_children(BrokerNode.ROOT, self._signal_brokers),
@@ -207,7 +206,9 @@ class ControllerDriver:
         ]
         try:
             await term.catch_up()
-            _log.info("controller %d: epoch %d begins", self._broker_id, mandate.controller_epoch)
+            _log.info(
+                "controller %d: epoch %d begins", self._broker_id, epoch_fence.controller_epoch
+            )
             self._term = term
             self.controller_id = self._broker_id
             self._ready.set()
@@ -226,7 +227,7 @@ class ControllerDriver:
             return
         try:
             answer = await term.perform(event)
-        except (SessionLost, WriteUncertain, seat.SeatLost):
+        except (SessionLost, WriteUncertain, controllership.ControllershipLost):
             _settle(future, NotController(-1))
             raise
         except StoreFailed as failure:
@@ -244,8 +245,8 @@ class ControllerDriver:
         self._signals.discard(signal)
         if signal is _Signal.BROKERS_CHANGED:
             await term.look_at_brokers()
-        elif await seat.holder(self._store) != self._broker_id:
-            raise seat.SeatLost("the seat was given to another")
+        elif await controllership.holder(self._store) != self._broker_id:
+            raise controllership.ControllershipLost("the controllership was given to another")
 
     def _resign(self) -> None:
         """Forget everything; whoever waits for an answer hears that we are not the controller."""
@@ -301,10 +302,3 @@ def _touches_unclean_election(event: object) -> bool:
 def _settle(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-
-
-def _random_topic_id() -> uuid.UUID:
-    # One that starts with a dash would look like an option to the tools.
-    while text_of_id(topic_id := uuid.uuid4()).startswith("-"):
-        pass
-    return topic_id

@@ -11,21 +11,23 @@ from collections.abc import Collection
 
 import msgspec
 
-from headrace.controller.values import NO_LEADER, Partition
+from headrace.controller.values import NO_LEADER, PartitionState
 
 replace = msgspec.structs.replace
 
 
 def with_isr(
-    partition: Partition, isr: tuple[int, ...], *, distrusted: Collection[int] = ()
-) -> Partition:
+    partition: PartitionState, isr: tuple[int, ...], *, distrusted: Collection[int] = ()
+) -> PartitionState:
     """The partition with another ISR, and the ELR that follows from it.
 
     Below the minimal ISR nothing is committed, so who leaves then still has all that is: it
     stays eligible. `distrusted` replicas may have lost data and are not.
     """
+    if set(isr).issuperset(partition.replicas):
+        partition = replace(partition, unclean_epoch=-1, crashed_epoch=-1)
     if len(isr) >= partition.needed_isr:
-        return replace(partition, isr=isr, elr=(), last_known_elr=(), emptied=())
+        return _trusting(partition, isr)
     elr = tuple(
         replica
         for replica in partition.replicas
@@ -33,14 +35,21 @@ def with_isr(
         and replica not in isr
         and replica not in distrusted
     )
-    last_known = partition.last_known_elr
     if not isr and partition.leader != NO_LEADER:
         last_known = (partition.leader,)
+        partition = replace(
+            partition, last_known_elr=last_known, last_known_epoch=partition.leader_epoch
+        )
     emptied = () if isr else partition.emptied
-    return replace(partition, isr=isr, elr=elr, last_known_elr=last_known, emptied=emptied)
+    return replace(partition, isr=isr, elr=elr, emptied=emptied)
 
 
-def with_min_isr(partition: Partition, min_isr: int) -> Partition:
+def _trusting(partition: PartitionState, isr: tuple[int, ...]) -> PartitionState:
+    """The partition with this ISR, and nobody else who may be elected."""
+    return replace(partition, isr=isr, elr=(), last_known_elr=(), last_known_epoch=-1, emptied=())
+
+
+def with_min_isr(partition: PartitionState, min_isr: int) -> PartitionState:
     """The partition with another effective min.insync.replicas, and the ELR that follows from it.
 
     An ISR that now suffices commits from here on, and then nobody outside of it is eligible. If it does not suffice
@@ -53,7 +62,7 @@ def with_min_isr(partition: Partition, min_isr: int) -> Partition:
     return with_isr(replace(partition, min_isr=min_isr, elr=elr), partition.isr)
 
 
-def without_lost_disks(partition: Partition, emptied: Collection[int]) -> Partition:
+def without_lost_disks(partition: PartitionState, emptied: Collection[int]) -> PartitionState:
     """The partition, nobody in sync, after brokers came back without a log directory that they had.
 
     They are not the last known leader any more, because another replica may still have everything; a partition with
@@ -69,7 +78,7 @@ def without_lost_disks(partition: Partition, emptied: Collection[int]) -> Partit
     )
 
 
-def with_leader(partition: Partition, leader: int) -> Partition:
+def with_leader(partition: PartitionState, leader: int) -> PartitionState:
     """The partition under a leader that may come from outside its ISR."""
     elected = replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1)
     if leader in partition.isr:
@@ -77,19 +86,32 @@ def with_leader(partition: Partition, leader: int) -> Partition:
     return with_isr(elected, (leader,))
 
 
-def without_leader(partition: Partition) -> Partition:
+def with_epoch(partition: PartitionState, leader_epoch: int) -> PartitionState:
+    """The same election under another leader epoch."""
+    unclean = partition.unclean_epoch
+    if unclean == partition.leader_epoch:
+        unclean = leader_epoch
+    return replace(partition, leader_epoch=leader_epoch, unclean_epoch=unclean)
+
+
+def without_leader(partition: PartitionState) -> PartitionState:
     """The partition with nobody to lead it."""
     if partition.leader == NO_LEADER:
         return partition
     return replace(partition, leader=NO_LEADER, leader_epoch=partition.leader_epoch + 1)
 
 
-def clean_leader(partition: Partition, candidates: Collection[int]) -> int | None:
+def clean_leader(partition: PartitionState, candidates: Collection[int]) -> int | None:
     """The candidate that has everything committed, or None."""
     for trusted in (partition.isr, partition.elr):
         for replica in partition.replicas:
             if replica in trusted and replica in candidates:
                 return replica
+    return _last_known_leader(partition, candidates)
+
+
+def _last_known_leader(partition: PartitionState, candidates: Collection[int]) -> int | None:
+    """The last leader, if nobody is trusted any more. Only one that did not shut down cleanly is not eligible itself."""
     if not partition.isr and not partition.elr:
         for replica in partition.last_known_elr:
             if replica in partition.replicas and replica in candidates:
@@ -97,13 +119,13 @@ def clean_leader(partition: Partition, candidates: Collection[int]) -> int | Non
     return None
 
 
-def complete_copies(partition: Partition) -> set[int]:
+def complete_copies(partition: PartitionState) -> set[int]:
     """The replicas that are held to have everything committed, alive or not."""
     trusted = {*partition.isr, *partition.elr} or {*partition.last_known_elr}
     return trusted & {*partition.replicas}
 
 
-def unclean_leader(partition: Partition, candidates: Collection[int]) -> int | None:
+def unclean_leader(partition: PartitionState, candidates: Collection[int]) -> int | None:
     """Any living replica, or None; one that lost its disk or is being added comes last, because it has the least."""
     by_trust = sorted(
         partition.replicas,
@@ -112,20 +134,26 @@ def unclean_leader(partition: Partition, candidates: Collection[int]) -> int | N
     return next((replica for replica in by_trust if replica in candidates), None)
 
 
-def elect(partition: Partition, candidates: Collection[int], *, unclean: bool) -> Partition:
+def elect(
+    partition: PartitionState, candidates: Collection[int], *, unclean: bool
+) -> PartitionState:
     """Elect a leader among the candidates, or leave the partition without one."""
     leader = clean_leader(partition, candidates)
     if leader is not None:
+        if _last_known_leader(partition, candidates) is not None:
+            # It has lost what it had not synced, if its machine lost power; after several crashes the latest epoch counts.
+            crashed_epoch = max(partition.crashed_epoch, partition.last_known_epoch)
+            partition = replace(partition, crashed_epoch=crashed_epoch)
         return with_leader(partition, leader)
     leader = unclean_leader(partition, candidates) if unclean else None
     if leader is None:
         return without_leader(partition)
     # What others had, this leader need not have: nobody else is eligible any more.
-    outset = replace(partition, isr=(), elr=(), last_known_elr=(), emptied=())
+    outset = replace(_trusting(partition, ()), unclean_epoch=partition.leader_epoch + 1)
     return with_leader(outset, leader)
 
 
-def first_leader(partition: Partition, live: Collection[int]) -> Partition:
+def first_leader(partition: PartitionState, live: Collection[int]) -> PartitionState:
     """The state in which a partition starts: every living replica is in sync, for all are empty."""
     isr = tuple(replica for replica in partition.replicas if replica in live)
     if not isr:
@@ -134,7 +162,7 @@ def first_leader(partition: Partition, live: Collection[int]) -> Partition:
 
 
 def after_loss(
-    partition: Partition,
+    partition: PartitionState,
     *,
     live: Collection[int],
     candidates: Collection[int],
@@ -142,7 +170,7 @@ def after_loss(
     distrusted: Collection[int],
     unclean: bool,
     emptied: Collection[int] = (),
-) -> Partition:
+) -> PartitionState:
     """The partition after brokers went away or came back as another incarnation.
 
     `restarted` brokers are alive, but what they were before is void: they leave the ISR and

@@ -15,7 +15,7 @@ from headrace.controller.cluster_state import Topic
 from headrace.controller.core import Core, Decision, Group
 from headrace.controller.elections import with_isr
 from headrace.controller.reassignment import arrived, write_assignment
-from headrace.controller.values import Partition
+from headrace.controller.values import PartitionState
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 
@@ -45,7 +45,7 @@ class IsrAnswer(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: UUID
     partition: int
     error: ErrorCode = ErrorCode.NONE
-    state: Partition | None = None
+    state: PartitionState | None = None
 
 
 class AlterPartitionAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ def _refused(proposal: IsrProposal, error: ErrorCode) -> IsrAnswer:
     return IsrAnswer(topic_id=proposal.topic_id, partition=proposal.partition, error=error)
 
 
-def _fence(partition: Partition, proposal: IsrProposal, broker_id: int) -> ErrorCode | None:
+def _fence(partition: PartitionState, proposal: IsrProposal, broker_id: int) -> ErrorCode | None:
     """Is this from the leader, about the newest state?"""
     if (
         proposal.leader_epoch > partition.leader_epoch
@@ -122,7 +122,7 @@ def _fence(partition: Partition, proposal: IsrProposal, broker_id: int) -> Error
     return None
 
 
-def _unfit(core: Core, partition: Partition, proposal: IsrProposal) -> ErrorCode | None:
+def _unfit(core: Core, partition: PartitionState, proposal: IsrProposal) -> ErrorCode | None:
     """Is this a possible ISR?"""
     members = [member.broker_id for member in proposal.new_isr]
     if (
@@ -147,8 +147,8 @@ class _Taken:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._changed: dict[TopicPartition, Partition] = {}
-        self._arrived: dict[str, dict[int, Partition]] = {}
+        self._changed: dict[TopicPartition, PartitionState] = {}
+        self._arrived: dict[str, dict[int, PartitionState]] = {}
 
     def take(self, topic: Topic, proposal: IsrProposal) -> None:
         index = proposal.partition
@@ -175,7 +175,9 @@ class _Taken:
         return tuple(groups), tuple(changes)
 
 
-def _told(core: Core, answer: IsrAnswer, states: Mapping[tuple[str, int], Partition]) -> IsrAnswer:
+def _told(
+    core: Core, answer: IsrAnswer, states: Mapping[tuple[str, int], PartitionState]
+) -> IsrAnswer:
     """The answer with what holds from now on."""
     before = answer.state
     if before is None:

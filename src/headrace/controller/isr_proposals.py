@@ -57,7 +57,7 @@ class IsrProposals:
                 continue
             isr = leader.proposed_isr
             if isr is None:
-                wanted = leader.next_isr(now_ms=now_ms, max_lag_ms=max_lag_ms) or leader.isr
+                wanted = partition.next_isr(now_ms=now_ms, max_lag_ms=max_lag_ms) or leader.isr
                 isr = tuple(each for each in wanted if each in leader.isr or each in eligible)
                 if set(isr) == set(leader.isr):
                     continue

@@ -12,10 +12,10 @@ from headrace.controller.changes import Change
 from headrace.controller.core import Core, Decision, Group
 from headrace.controller.elections import clean_leader, elect, with_leader
 from headrace.controller.reassignment import PartitionAnswer
-from headrace.controller.refusals import Refusal
-from headrace.controller.values import NO_LEADER, Partition
+from headrace.controller.values import NO_LEADER, PartitionState
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refused
 
 
 class ElectionType(enum.IntEnum):
@@ -41,11 +41,13 @@ class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
         for where in dict.fromkeys(wanted):
             try:
                 after = self._after(core, where)
-            except Refusal as refusal:
-                if everywhere and refusal.code is ErrorCode.ELECTION_NOT_NEEDED:
+            except Refused as refused:
+                if everywhere and refused.error_code is ErrorCode.ELECTION_NOT_NEEDED:
                     continue
                 answers.append(
-                    PartitionAnswer(partition=where, error=refusal.code, message=refusal.text)
+                    PartitionAnswer(
+                        partition=where, error=refused.error_code, message=refused.message
+                    )
                 )
                 continue
             group, change = core.write_partition(where.topic, where.partition, after)
@@ -54,27 +56,27 @@ class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
             answers.append(PartitionAnswer(partition=where))
         return Decision(answer=tuple(answers), groups=tuple(groups), changes=tuple(changes))
 
-    def _after(self, core: Core, where: TopicPartition) -> Partition:
+    def _after(self, core: Core, where: TopicPartition) -> PartitionState:
         if where.topic not in core.state.topics:
-            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {where.topic}")
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {where.topic}")
         partition = core.state.partition(*where)
         if partition is None or partition.is_new:
-            raise Refusal(
+            raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"No such partition as {where.topic}-{where.partition}",
             )
         if self.election_type is ElectionType.PREFERRED:
             preferred = partition.replicas[0]
             if partition.leader == preferred:
-                raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
+                raise Refused(ErrorCode.ELECTION_NOT_NEEDED)
             if preferred not in partition.isr or preferred not in core.eligible():
-                raise Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+                raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
             return with_leader(partition, preferred)
         if partition.leader != NO_LEADER:
-            raise Refusal(ErrorCode.ELECTION_NOT_NEEDED)
+            raise Refused(ErrorCode.ELECTION_NOT_NEEDED)
         unsure = core.removed(core.live()).intersection(partition.replicas)
         if unsure and clean_leader(partition, core.eligible()) is None:
-            raise Refusal(
+            raise Refused(
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
                 f"The session of broker {min(unsure)} has not ended yet: it may still lead."
                 " Try again when it has",
@@ -84,7 +86,7 @@ class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
         candidates = core.eligible() - offline
         after = elect(partition, candidates, unclean=True)
         if after.leader == NO_LEADER:
-            raise Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+            raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
         return after
 
 

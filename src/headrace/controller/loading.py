@@ -1,8 +1,8 @@
-"""From nodes to a picture: what a controller starts from when it takes the seat.
+"""From nodes to a picture: what a controller starts from when it becomes the controller.
 
 Owns how the nodes fit together. What was left unfinished is found here: a partition without state
 comes out as new, and the nodes of a deleted topic come out as leftovers to be removed. A node that
-makes no sense costs the topic it belongs to, and is named; it never stops the controller.
+makes no sense costs the topic it belongs to, and is named; it never stops the controller, and brokers keep the topic's logs.
 """
 
 import logging
@@ -23,7 +23,7 @@ from headrace.controller.changes import (
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import config_at
 from headrace.controller.core import MIN_ISR, Group, NodeVersions, is_partition_path
-from headrace.controller.values import Broker, ConfigKind, Endpoint, Partition
+from headrace.controller.values import Broker, ConfigKind, Endpoint, PartitionState
 from headrace.coordination.nodes import (
     UNREADABLE_TOPIC_CONFIG,
     BrokerEpochNode,
@@ -35,10 +35,10 @@ from headrace.coordination.nodes import (
     PartitionStateNode,
     ProducerIdBlockNode,
     TopicNode,
-    id_of_text,
     states_below,
 )
 from headrace.coordination.store import Delete, Node, NoNode, Store
+from headrace.ids import id_of_text
 
 Tree = Mapping[str, Node]
 
@@ -82,11 +82,11 @@ async def load(store: Store, broker_id: int, controller_epoch: int) -> Picture:
 def picture_of(trees: Trees, election: ControllerElected) -> Picture:
     """What the nodes say, put together."""
     picture = Picture()
-    picture.state.apply(election)
     _add_deleted_topics(picture, trees.deleted_topics)
-    unreadable_topics = _add_configs(picture, trees.configs)
-    _add_topics(picture, trees.topics)
-    for name in unreadable_topics:
+    unreadable_configs = _add_configs(picture, trees.configs)
+    unreadable = _add_topics(picture, trees.topics)
+    picture.state.apply(msgspec.structs.replace(election, unreadable_topics=unreadable))
+    for name in unreadable_configs:
         _replace_unreadable_config(picture, name)
     _add_epochs(picture, trees.epochs)
     _add_producer_ids(picture, trees.producer_ids)
@@ -208,7 +208,9 @@ def _add_producer_ids(picture: Picture, block: Node | None) -> None:
     picture.state.apply(ProducerIdsAllocated(next_id))
 
 
-def _add_topics(picture: Picture, tree: Tree) -> None:
+def _add_topics(picture: Picture, tree: Tree) -> dict[str, str]:
+    """Returns the topics that cannot be read: name → what is wrong."""
+    unreadable: dict[str, str] = {}
     for path, node in tree.items():
         if is_partition_path(path):
             continue
@@ -223,9 +225,14 @@ def _add_topics(picture: Picture, tree: Tree) -> None:
                 continue
             change = _topic(name, topic_id, topic, tree)
         except (MalformedNode, ValueError) as error:
-            picture.faults.append(f"topic {name} is left out: {error}")
+            unreadable[name] = str(error)
+            picture.faults.append(
+                f"topic {name} has no leaders, because its state in the coordination store cannot be read: {error}."
+                " Its logs are left as they are. Repair the node or restore it from a backup"
+            )
             continue
         picture.state.apply(change)
+    return unreadable
 
 
 def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
@@ -236,11 +243,13 @@ def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
         adding = topic.adding_replicas.get(index, ())
         removing = topic.removing_replicas.get(index, ())
         if node is None:
-            partitions.append(Partition(topic.partitions[index], adding=adding, removing=removing))
+            partitions.append(
+                PartitionState(topic.partitions[index], adding=adding, removing=removing)
+            )
             continue
         state = PartitionStateNode.decode(path, node.data)
         partitions.append(
-            Partition(
+            PartitionState(
                 topic.partitions[index],
                 state.isr,
                 state.leader,
@@ -252,6 +261,10 @@ def _topic(name: str, topic_id: UUID, topic: TopicNode, tree: Tree) -> Change:
                 state.last_known_elr,
                 state.min_isr,
                 state.emptied,
+                state.unclean_epoch,
+                state.crashed_epoch,
+                state.last_known_epoch,
+                state.former_epochs,
             )
         )
     return TopicCreated(name, topic_id, tuple(partitions))

@@ -7,7 +7,7 @@ its last events, which goes with every broken invariant.
 from collections import deque
 from typing import TypeVar
 
-from headrace.controller.changes import BrokerRegistered, Change
+from headrace.controller.changes import BrokerRegistered, Change, PartitionChanged
 from headrace.controller.core import Core, Decision, Event
 
 A = TypeVar("A")
@@ -44,6 +44,10 @@ class ControllerMachine:
             raise
 
     def _apply(self, change: Change) -> None:
+        if isinstance(change, PartitionChanged):
+            before = self.core.state.topics[change.topic].partitions[change.index]
+            if before.leader_epoch < change.partition.leader_epoch:
+                self.core.elected.add((change.topic, change.index))
         self.core.state.apply(change)
         if isinstance(change, BrokerRegistered):
             broker = change.broker

@@ -10,15 +10,13 @@ from uuid import UUID
 import msgspec
 
 from headrace.controller.changes import Change, ProducerIdsAllocated
-from headrace.controller.core import Core, Decision, Group
+from headrace.controller.core import MAX_LEADER_EPOCH, Core, Decision, Group
+from headrace.controller.elections import with_epoch
 from headrace.coordination.nodes import ProducerIdBlockNode
 from headrace.wire.error_code import ErrorCode
 
 # Producer ids are given out one after the other from 0, so those of a cluster never reach this many for each second of the clock.
 PRODUCER_IDS_A_SECOND: Final = 1 << 20
-
-
-_MAX_LEADER_EPOCH: Final = (1 << 31) - 1  # only damage brings a log there
 
 
 class LogEpoch(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,9 +50,12 @@ class RaiseEpochs(msgspec.Struct, frozen=True, kw_only=True):
             before = None if topic is None else core.state.partition(topic.name, log.partition)
             if topic is None or before is None or before.is_new or before.leader != self.broker_id:
                 continue
-            if before.leader_epoch <= log.leader_epoch < _MAX_LEADER_EPOCH:
-                after = msgspec.structs.replace(before, leader_epoch=log.leader_epoch + 1)
-                group, change = core.write_partition(topic.name, log.partition, after)
+            if before.leader_epoch <= log.leader_epoch < MAX_LEADER_EPOCH:
+                after = with_epoch(before, log.leader_epoch + 1)
+                # The epochs directly above may be in logs of other brokers.
+                group, change = core.write_partition(
+                    topic.name, log.partition, after, leaves_epochs_out=True
+                )
                 groups.append(group)
                 changes.append(change)
         if self.first_producer_id > core.state.next_producer_id:

@@ -12,14 +12,14 @@ import msgspec
 from headrace.controller.assignments import check_assignment
 from headrace.controller.changes import Change, PartitionChanged
 from headrace.controller.core import Core, Decision, Group
+from headrace.controller.create_partitions import topic_node
 from headrace.controller.elections import clean_leader, complete_copies, with_isr, with_leader
-from headrace.controller.growth import topic_node
-from headrace.controller.refusals import Refusal
-from headrace.controller.values import NO_LEADER, Partition
+from headrace.controller.values import NO_LEADER, PartitionState
 from headrace.coordination.nodes import TopicNode
 from headrace.coordination.store import Operation, Set
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refused
 
 replace = msgspec.structs.replace
 
@@ -41,13 +41,13 @@ class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
     def decide(self, core: Core) -> Decision[tuple[PartitionAnswer, ...]]:
         """Start or take back what can be; each partition stands for itself."""
         answers: dict[TopicPartition, PartitionAnswer] = {}
-        moved: dict[str, dict[int, Partition]] = {}
+        moved: dict[str, dict[int, PartitionState]] = {}
         for where, target in self.targets.items():
             try:
                 after = self._after(core, where, target)
-            except Refusal as refusal:
+            except Refused as refused:
                 answers[where] = PartitionAnswer(
-                    partition=where, error=refusal.code, message=refusal.text
+                    partition=where, error=refused.error_code, message=refused.message
                 )
                 continue
             answers[where] = PartitionAnswer(partition=where)
@@ -68,26 +68,26 @@ class AlterReassignments(msgspec.Struct, frozen=True, kw_only=True):
 
     def _after(
         self, core: Core, where: TopicPartition, target: tuple[int, ...] | None
-    ) -> Partition:
+    ) -> PartitionState:
         if where.topic not in core.state.topics:
-            raise Refusal(
+            raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"Unable to find a topic named {where.topic}.",
             )
         partition = core.state.partition(*where)
         if partition is None or partition.is_new:
             topic_id = core.state.topics[where.topic].topic_id
-            raise Refusal(
+            raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"Unable to find partition {topic_id}:{where.partition}.",
             )
         if target is None:
             if not partition.is_reassigning:
-                raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+                raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
             return _taken_back(partition, core, where)
         check_assignment(core, target)
         if not self.allow_factor_change and len(target) != len(partition.target_replicas):
-            raise Refusal(
+            raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"The replication factor is changed from {len(partition.target_replicas)} to "
                 f"{len(target)}",
@@ -135,7 +135,7 @@ class ListReassignments(msgspec.Struct, frozen=True, kw_only=True):
         return Decision(answer=tuple(moves))
 
 
-def _under_way(partition: Partition, target: tuple[int, ...]) -> Partition:
+def _under_way(partition: PartitionState, target: tuple[int, ...]) -> PartitionState:
     """The partition on its way from where it was before any move to the target."""
     settled = [broker for broker in partition.replicas if broker not in partition.adding]
     leaving = tuple(broker for broker in settled if broker not in target)
@@ -150,7 +150,7 @@ def _under_way(partition: Partition, target: tuple[int, ...]) -> Partition:
     )
 
 
-def arrived(partition: Partition, eligible: set[int]) -> Partition:
+def arrived(partition: PartitionState, eligible: set[int]) -> PartitionState:
     """The partition at its target if all that were added are in sync; else as it is."""
     if not partition.is_reassigning:
         return partition
@@ -175,7 +175,7 @@ def arrived(partition: Partition, eligible: set[int]) -> Partition:
     return there if leader == partition.leader else with_leader(there, leader)
 
 
-def _taken_back(partition: Partition, core: Core, where: TopicPartition) -> Partition:
+def _taken_back(partition: PartitionState, core: Core, where: TopicPartition) -> PartitionState:
     """The partition where it was before the move."""
     settled = tuple(broker for broker in partition.replicas if broker not in partition.adding)
     back = replace(
@@ -189,7 +189,7 @@ def _taken_back(partition: Partition, core: Core, where: TopicPartition) -> Part
     return _led(back, core, where)
 
 
-def _led(partition: Partition, core: Core, where: TopicPartition) -> Partition:
+def _led(partition: PartitionState, core: Core, where: TopicPartition) -> PartitionState:
     """The partition with other replicas, under another leader if its own is not among them any more.
 
     Refused if no replica would be left that has everything committed, because a replica that goes deletes its log.
@@ -201,7 +201,7 @@ def _led(partition: Partition, core: Core, where: TopicPartition) -> Partition:
         return partition
     heir = clean_leader(partition, core.eligible()) if keeps_a_copy else None
     if heir is None:
-        raise Refusal(
+        raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
             "would require an unclean leader election.",
@@ -209,7 +209,7 @@ def _led(partition: Partition, core: Core, where: TopicPartition) -> Partition:
     return with_leader(partition, heir)
 
 
-def _fenced(before: Partition, after: Partition) -> Partition:
+def _fenced(before: PartitionState, after: PartitionState) -> PartitionState:
     """A replica that goes takes its log with it: if it is to come back, nothing that it said before may count.
 
     So there is a new leader epoch, even for the same leader.
@@ -233,7 +233,7 @@ def _too_large(
 
 
 def write_assignment(
-    core: Core, topic: str, after: Mapping[int, Partition]
+    core: Core, topic: str, after: Mapping[int, PartitionState]
 ) -> tuple[list[Group], list[PartitionChanged]]:
     """The topic's node and the partitions' states: in one write, or in as many as the store needs.
 

@@ -1,4 +1,4 @@
-"""One controller's time in the seat: what it knows, how it writes, and the changes that it has published.
+"""One controller epoch of a broker: what it knows, how it writes, and the changes that it has published.
 
 Owns the machine of this term and the stream of its changes. Rule of order for each event: decide, write under the fence of
 the controller epoch, change the state, publish. A write that is refused or uncertain means that the picture is wrong:
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from headrace.controller import seat
+from headrace.controller import controllership
 from headrace.controller.brokers import BrokersSeen
 from headrace.controller.changes import ChangeBatch, ChangeLog
 from headrace.controller.cluster_state import ClusterState
@@ -24,6 +24,7 @@ A = TypeVar("A")
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 10
+_MOST_EPOCHS_LEFT_OUT = 4096
 
 
 class TermParts(NamedTuple):
@@ -41,13 +42,16 @@ class Term:
     """Usable once `catch_up` has returned; one call at a time."""
 
     def __init__(
-        self, parts: TermParts, mandate: seat.Mandate, publish: Callable[[ChangeBatch], None]
+        self,
+        parts: TermParts,
+        epoch_fence: controllership.EpochFence,
+        publish: Callable[[ChangeBatch], None],
     ) -> None:
         """`publish` hears every batch of changes, in order; the first is a snapshot."""
         self._parts = parts
-        self._mandate = mandate
+        self._epoch_fence = epoch_fence
         self._publish = publish
-        self._change_log = ChangeLog(mandate.controller_epoch)
+        self._change_log = ChangeLog(epoch_fence.controller_epoch)
         self._machine: ControllerMachine | None = None
 
     @property
@@ -62,7 +66,7 @@ class Term:
         return self.machine.core.state
 
     async def perform(self, event: Event[A]) -> A:
-        """Decide upon an event and make it true. Raises SeatLost, StoreFailed."""
+        """Decide upon an event and make it true. Raises ControllershipLost, StoreFailed."""
         for _ in range(_ATTEMPTS):
             decision = await self._attempt(event)
             if decision is not None:
@@ -86,7 +90,7 @@ class Term:
         machine = self.machine
         decision = machine.decide(event)
         try:
-            await seat.write(self._parts.store, self._mandate, decision.groups)
+            await controllership.write(self._parts.store, self._epoch_fence, decision.groups)
         except (StoreRefused, WriteUncertain) as surprise:
             _log.warning("controller reads everything again: %s", surprise)
             await self.catch_up()
@@ -98,7 +102,7 @@ class Term:
 
     async def catch_up(self) -> None:
         """Read everything, look after every partition, and publish all of it."""
-        parts, epoch = self._parts, self._mandate.controller_epoch
+        parts, epoch = self._parts, self._epoch_fence.controller_epoch
         for _ in range(_ATTEMPTS):
             picture = await load(parts.store, parts.broker_id, epoch)
             for fault in picture.faults:
@@ -115,16 +119,17 @@ class Term:
                     seen_directories=picture.seen_directories,
                     has_producer_ids=picture.has_producer_ids,
                     max_group_bytes=parts.store.max_multi_bytes,
+                    epoch_gap=parts.random_below(_MOST_EPOCHS_LEFT_OUT),
                 )
             )
             event = await self._look(machine)
             decision = machine.decide(event)
             groups = (*picture.leftovers, *decision.groups)
             try:
-                await seat.write(parts.store, self._mandate, groups)
+                await controllership.write(parts.store, self._epoch_fence, groups)
                 if not groups:
                     # What was read node by node is one picture only if no other controller wrote meanwhile.
-                    await seat.confirm(parts.store, self._mandate)
+                    await controllership.confirm(parts.store, self._epoch_fence)
             except (StoreRefused, WriteUncertain) as surprise:
                 _log.warning("controller reads everything again: %s", surprise)
                 continue
@@ -140,7 +145,7 @@ class Term:
     def snapshot(self) -> ChangeBatch:
         """All that is true now, for a reader that knows nothing."""
         return ChangeBatch(
-            self._mandate.controller_epoch,
+            self._epoch_fence.controller_epoch,
             self._change_log.next_offset,
             tuple(self.state.snapshot()),
             is_snapshot=True,

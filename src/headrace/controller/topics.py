@@ -25,17 +25,16 @@ from headrace.controller.changes import (
     TopicCreated,
 )
 from headrace.controller.core import Core, Decision, Group
-from headrace.controller.refusals import Refusal
 from headrace.controller.values import ConfigKind
 from headrace.coordination.nodes import (
     ConfigNode,
     PartitionStateNode,
     TopicNode,
-    text_of_id,
 )
 from headrace.coordination.store import Create, Operation
-from headrace.ids import NO_TOPIC_ID
+from headrace.ids import NO_TOPIC_ID, text_of_id
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refused
 
 MAX_NAME_LENGTH = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -98,9 +97,9 @@ class CreateTopics(msgspec.Struct, frozen=True, kw_only=True):
             try:
                 check_single(topic.name, names)
                 answer, topic_groups, topic_changes = _create(core, topic, colliding)
-            except Refusal as refusal:
+            except Refused as refused:
                 answers.append(
-                    TopicAnswer(name=topic.name, error=refusal.code, message=refusal.text)
+                    TopicAnswer(name=topic.name, error=refused.error_code, message=refused.message)
                 )
                 continue
             answers.append(answer)
@@ -114,7 +113,7 @@ class CreateTopics(msgspec.Struct, frozen=True, kw_only=True):
 def check_single(name: str, names: Counter[str]) -> None:
     """Refuse a topic that a request names twice."""
     if names[name] > 1:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
 def _create(
@@ -122,9 +121,13 @@ def _create(
 ) -> tuple[TopicAnswer, list[Group], list[Change]]:
     fault = name_fault(topic.name)
     if fault is not None:
-        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     if topic.name in core.state.topics:
-        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    if topic.name in core.state.unreadable_topics:
+        fault = core.state.unreadable_topics[topic.name]
+        text = f"Topic '{topic.name}' already exists, but its state cannot be read: {fault}"
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, text)
     colliding.add(topic.name)
     configs = _checked_configs(core, topic)
     count, factor = topic.num_partitions, topic.replication_factor
@@ -158,14 +161,14 @@ def _create(
 def _checked_configs(core: Core, topic: NewTopic) -> dict[str, str]:
     nulls = [key for key, value in topic.configs.items() if value is None]
     if nulls:
-        raise Refusal(
+        raise Refused(
             ErrorCode.INVALID_CONFIG,
             f"Null value not supported for topic configs: {','.join(nulls)}",
         )
     configs = {key: value for key, value in topic.configs.items() if value is not None}
     fault = core.config_rules.check(ConfigKind.TOPIC, topic.name, configs)
     if fault is not None:
-        raise Refusal(ErrorCode.INVALID_CONFIG, fault)
+        raise Refused(ErrorCode.INVALID_CONFIG, fault)
     return configs
 
 
@@ -187,7 +190,7 @@ class _Collisions:
             }
         other = self._unified.setdefault(name.replace(".", "_"), name)
         if other != name:
-            raise Refusal(
+            raise Refused(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with existing topic: {other}",
             )

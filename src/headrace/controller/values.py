@@ -46,12 +46,18 @@ class Broker(msgspec.Struct, frozen=True):
         return None
 
 
-class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class PartitionState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A partition. Of the replicas, `adding` are to come and `removing` are to go (KIP-455).
 
     `elr` are replicas out of the ISR that still have everything committed, because nothing could
-    be committed since they left; `last_known_elr` is who led when the ISR became empty (KIP-966).
+    be committed since they left; `last_known_elr` is who led when the ISR became empty (KIP-966), and `last_known_epoch` the
+    leader epoch of that leadership.
     `emptied` are replicas that lost a log directory while nobody was in sync: the last choice of an unclean election.
+    `unclean_epoch` is the leader epoch of the last unclean election. `crashed_epoch` is the last leader epoch in which a leader
+    did not shut down cleanly and was elected again as the last known one: the end of its log may be lost. In both cases other replicas may
+    delete committed records that the leader lacks. Both are -1 again once all replicas are in sync.
+    `former_epochs` are the last leader epochs before the present one. A replica that knows of another one between them has
+    followed a coordination store of which only an older backup is left.
     `min_isr` is the partition's effective min.insync.replicas. Leader and controller both go by it, and by nothing
     else, because the `elr` is right only for the minimum by which the leader commits; 0 where no controller wrote it.
     """
@@ -67,6 +73,22 @@ class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     last_known_elr: tuple[int, ...] = ()
     min_isr: int = 0
     emptied: tuple[int, ...] = ()
+    unclean_epoch: int = -1
+    crashed_epoch: int = -1
+    last_known_epoch: int = -1
+    former_epochs: tuple[int, ...] = ()
+
+    def has_given_out(self, leader_epoch: int) -> bool:
+        """Whether this leader epoch may be one of this partition's; False if it certainly is not."""
+        former = self.former_epochs
+        if leader_epoch > self.leader_epoch:
+            return False
+        return (
+            not former
+            or leader_epoch < former[0]
+            or leader_epoch in former
+            or leader_epoch == self.leader_epoch
+        )
 
     @property
     def needed_isr(self) -> int:

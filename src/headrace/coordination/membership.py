@@ -127,11 +127,14 @@ class BrokerRegistration:
     async def register(self) -> int:
         """Register and return the broker's epoch; waits for as long as another holds the id or the store fails."""
         while True:
+            # A session that ends during an attempt leaves its outcome open: the write may have been done in the next one.
+            self._lost = False
             try:
                 epoch = await self._try_to_register()
-                if epoch is not None:
+                if epoch is None:
+                    await self._wait_for_the_holder()
+                elif not self._lost:
                     return self._registered(epoch)
-                await self._wait_for_the_holder()
             except (NodeExists, NoNode, BadVersion):
                 continue  # somebody wrote between our reading and our writing
             except (SessionLost, WriteUncertain) as error:
@@ -145,19 +148,19 @@ class BrokerRegistration:
         """The epoch; None where the id is another's. Raises what the write raises."""
         words = self._node.encode()
         session_words = BrokerSessionNode(self._node.incarnation).encode()
-        standing = await self._store.get(self._path)
+        found = await self._store.get(self._path)
         session = await self._store.get(self._session_path)
         # An answer lost on the way: the node carries our very words, so it is ours.
-        if standing is not None and standing.data == words:
-            return standing.created_txn
+        if found is not None and found.data == words:
+            return found.created_txn
         writes: list[Operation] = []
         for path, node, incarnation in (
-            (self._path, standing, self._incarnation_of_broker(standing)),
+            (self._path, found, self._incarnation_of_broker(found)),
             (self._session_path, session, self._incarnation_of_session(session)),
         ):
             if node is None or (path == self._session_path and node.data == session_words):
                 continue
-            if incarnation not in self._dead_incarnations:
+            if incarnation not in (*self._dead_incarnations, self._node.incarnation):
                 return None
             writes.append(Delete(path, node.version))
         if writes:
@@ -172,14 +175,17 @@ class BrokerRegistration:
         return created.created_txn
 
     async def _seat_of_the_dead(self) -> list[Operation]:
-        """What takes the controller's seat away from an earlier process of this broker, if that held it."""
-        seat = await self._store.get(ControllerNode.PATH)
+        """What takes the controllership away from an earlier process of this broker, if that held it."""
+        controller_node = await self._store.get(ControllerNode.PATH)
         try:
-            if seat is None or ControllerNode.decode(seat.data).brokerid != self._broker_id:
+            if (
+                controller_node is None
+                or ControllerNode.decode(controller_node.data).brokerid != self._broker_id
+            ):
                 return []
         except MalformedNode:
             return []
-        return [Delete(ControllerNode.PATH, seat.version)]
+        return [Delete(ControllerNode.PATH, controller_node.version)]
 
     async def run(self) -> None:
         """Register again after each lost session and each removal, until cancelled."""
@@ -223,7 +229,6 @@ class BrokerRegistration:
             previous_broker_epoch=self.epoch,
             clean_since_epoch=self.clean_since_epoch,
         )
-        self._lost = False  # before: what is lost while we register has to be registered again
         await self.register()
 
     def leave(self) -> None:
@@ -266,16 +271,16 @@ class BrokerRegistration:
         ]
         try:
             while True:
-                standing = await self._store.get(self._path)
+                found = await self._store.get(self._path)
                 session = await self._store.get(self._session_path)
-                if standing is None and session is None:
+                if found is None and session is None:
                     return
                 _logger.warning(
                     "broker %d waits for the end of an earlier session: its id is registered already (%s). "
                     "A session ends zookeeper.session.timeout.ms after the death of its process. "
                     "If the process lives, stop it or choose another broker.id",
                     self._broker_id,
-                    self._address_of(standing),
+                    self._address_of(found),
                 )
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_REMIND_S):
@@ -285,9 +290,9 @@ class BrokerRegistration:
             for cancel in cancels:
                 cancel()
 
-    def _address_of(self, standing: Node | None) -> str:
+    def _address_of(self, found: Node | None) -> str:
         try:
-            node = None if standing is None else BrokerNode.decode(self._broker_id, standing.data)
+            node = None if found is None else BrokerNode.decode(self._broker_id, found.data)
         except MalformedNode:
             return "by a registration that cannot be read"
         return (

@@ -5,7 +5,6 @@ docs/formats/znodes.md). Must not know who reads or writes. A node's JSON carrie
 number as "version"; a number we do not know is refused, never guessed at.
 """
 
-import base64
 from typing import Any, ClassVar, Final, Self, TypeVar
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -13,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from headrace.errors import HeadraceError
+from headrace.ids import text_of_id
 
 T = TypeVar("T")
 
@@ -50,16 +50,6 @@ def _decode(decoder: "msgspec.json.Decoder[T]", path: str, data: bytes) -> T:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise MalformedNode(f"{path}: {error}") from error
-
-
-def text_of_id(identifier: UUID) -> str:
-    """An id as Kafka writes it: base64 for addresses, without padding."""
-    return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
-
-
-def id_of_text(text: str) -> UUID:
-    """The id that `text_of_id` wrote. Raises ValueError."""
-    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version", tag=5):
@@ -157,7 +147,7 @@ class BrokerEpochNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
 
 
 class ControllerNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
-    """The seat of the controller. Ephemeral."""
+    """The controllership. Ephemeral."""
 
     PATH: ClassVar[str] = "/controller"
 
@@ -259,6 +249,11 @@ class PartitionStateNode(
     last_known_elr: tuple[int, ...] = ()
     emptied: tuple[int, ...] = ()
     min_isr: int = 0  # by which `elr` was derived; 0 if it was never written
+    # Leader epochs that allow replicas to delete committed records; -1 once all are in sync again.
+    unclean_epoch: int = -1
+    crashed_epoch: int = -1
+    last_known_epoch: int = -1  # in which the last known leader led
+    former_epochs: tuple[int, ...] = ()  # the last ones before `leader_epoch`
 
     @staticmethod
     def folder(topic: str) -> str:

@@ -1,8 +1,8 @@
 """The store of a cluster: a real ZooKeeper ensemble (3.5 or later), through kazoo.
 
 Owns the session. Must not know what the nodes mean. kazoo brings threads; they end here: its
-results and events are handed to the event loop, and nothing else of ours runs on its threads
-(`get_tree` apart, which reads on a thread of its own). kazoo is imported when a session opens.
+results and events are handed to the event loop, and nothing else of ours runs on its threads.
+kazoo is imported when a session opens.
 
 Reads survive a broken connection: they wait and ask again. Writes do not, for they may have happened.
 
@@ -17,7 +17,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from headrace.coordination.lease import SessionLease
+from headrace.coordination.lease import SessionLease, clock
 from headrace.coordination.store import (
     ANY_VERSION,
     BadVersion,
@@ -43,11 +43,10 @@ from headrace.coordination.store import (
     add_watch,
     parent_of,
 )
-from headrace.coordination.zookeeper_probe import wait_until_served
-from headrace.coordination.zookeeper_tree import read_tree
+from headrace.coordination.zookeeper_client import MakeClient, ZooKeeperClient, kazoo_client
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient, Watch
+    from kazoo.client import Watch
     from kazoo.interfaces import IAsyncResult
     from kazoo.protocol.states import WatchedEvent
 
@@ -71,17 +70,23 @@ class ZooKeeperStore:
         session_timeout_ms: int = 18_000,
         connection_timeout_ms: int = 18_000,
         creates_chroot: bool = True,
+        make_client: MakeClient = kazoo_client,
+        clock: Callable[[], float] = clock,
     ) -> None:
-        """Without `creates_chroot` a chroot that is missing is left alone: nothing is found below it."""
+        """Without `creates_chroot` a chroot that is missing is left alone: nothing is found below it.
+
+        `clock` is the one by which the client tells when a session was confirmed.
+        """
         self._connect = connect
+        self._make_client = make_client
         self._creates_chroot = creates_chroot
         self._session_timeout_s = session_timeout_ms / 1000
         self._connection_timeout_s = connection_timeout_ms / 1000
-        self._kazoo: KazooClient | None = None
+        self._open_client: ZooKeeperClient | None = None
         self._session_state = SessionState.LOST
         self._session_watches: list[OnSession] = []
         self._connected = asyncio.Event()
-        self.lease = SessionLease()
+        self.lease = SessionLease(clock)
         self._lease_session = 0  # the session that the lease is on; 0 for none
         self._confirmed = 0, -math.inf, self._session_timeout_s  # session, lease's end, time-out
         self._lease_timer: asyncio.TimerHandle | None = None
@@ -102,11 +107,9 @@ class ZooKeeperStore:
         """Connect and create the chroot. Raises StoreFailed."""
         from kazoo.protocol.states import KazooState
 
-        from headrace.coordination.zookeeper_connection import measured_client
-
-        assert self._kazoo is None, "opened twice"
+        assert self._open_client is None, "opened twice"
         loop = asyncio.get_running_loop()
-        client = measured_client(self._connect, self._session_timeout_s, self._on_confirmed)
+        client = self._make_client(self._connect, self._session_timeout_s, self._on_confirmed)
 
         def listen(state: str) -> None:
             if state == KazooState.LOST:
@@ -117,23 +120,17 @@ class ZooKeeperStore:
 
         client.add_listener(listen)
         try:
-            await asyncio.to_thread(
-                _start,
-                client,
-                self._connect,
-                self._connection_timeout_s,
-                creates_chroot=self._creates_chroot,
-            )
+            await client.start(self._connection_timeout_s, creates_chroot=self._creates_chroot)
         except Exception as error:
-            await asyncio.to_thread(_stop, client)
+            await client.stop()
             raise StoreFailed(f"no ZooKeeper answers at {self._connect}: {error}") from error
-        self._kazoo = client
+        self._open_client = client
         await self._connected.wait()
         self._renewal = loop.create_task(self._keep_lease(client))
 
     async def close(self) -> None:
         """End the session."""
-        client, self._kazoo = self._kazoo, None
+        client, self._open_client = self._open_client, None
         if client is None:
             return
         self._session_watches.clear()
@@ -143,7 +140,7 @@ class ZooKeeperStore:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.to_thread(_stop, client)
+        await client.stop()
         self._stop_timer()
         self._lease_session, self.lease.until = 0, -math.inf
         self._session_state = SessionState.LOST
@@ -160,9 +157,7 @@ class ZooKeeperStore:
     async def get_tree(self, path: str, shortcut: Shortcut | None = None) -> dict[str, Node]:
         """Read every node below `path` that holds data."""
         client = self._client
-        return await self._until_connected(
-            lambda: asyncio.to_thread(read_tree, client, path, shortcut), path
-        )
+        return await self._until_connected(lambda: client.read_tree(path, shortcut), path)
 
     async def children(self, path: str) -> list[str]:
         """The names of a node's children, sorted."""
@@ -174,9 +169,7 @@ class ZooKeeperStore:
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, parents: bool = False
     ) -> Node:
         """Create a node, if asked with its missing parents."""
-        result = self._client.create_async(
-            path, data, ephemeral=ephemeral, makepath=parents, include_data=True
-        )
+        result = self._client.create_async(path, data, ephemeral=ephemeral, makepath=parents)
         try:
             _, stat = await self._write(result, path)
         except StoreRefused as refusal:
@@ -228,10 +221,10 @@ class ZooKeeperStore:
         return add_watch(self._session_watches, callback)
 
     @property
-    def _client(self) -> "KazooClient":
-        if self._kazoo is None:
+    def _client(self) -> ZooKeeperClient:
+        if self._open_client is None:
             raise StoreFailed("the store is not open")
-        return self._kazoo
+        return self._open_client
 
     async def _read(self, ask: "Callable[[], IAsyncResult[T]]", path: str) -> T:
         return await self._until_connected(lambda: _outcome(ask()), path)
@@ -242,7 +235,9 @@ class ZooKeeperStore:
                 return await ask()
             except Exception as error:
                 failure = _translated(error, path)
-                if self._kazoo is None or not isinstance(failure, (WriteUncertain, SessionLost)):
+                if self._open_client is None or not isinstance(
+                    failure, (WriteUncertain, SessionLost)
+                ):
                     raise failure from error
             # kazoo reports its state a moment after it has failed the calls under way.
             await asyncio.sleep(0.01)
@@ -296,7 +291,7 @@ class ZooKeeperStore:
         if session == self._lease_session:
             self.lease.until = until
 
-    async def _keep_lease(self, client: "KazooClient") -> None:
+    async def _keep_lease(self, client: ZooKeeperClient) -> None:
         loop = asyncio.get_running_loop()
 
         def answered(_: "IAsyncResult[object]") -> None:
@@ -370,33 +365,6 @@ async def _outcome(result: "IAsyncResult[T]") -> T:
     result.rawlink(finished)
     await done
     return result.get()
-
-
-def _start(client: "KazooClient", connect: str, timeout_s: float, *, creates_chroot: bool) -> None:
-    wait_until_served(connect, timeout_s)
-    _connect(client, timeout_s)
-    if creates_chroot and client.exists_async("/").get() is None:
-        from kazoo.client import KazooClient
-
-        # A client cannot create the parents of its own chroot.
-        hosts, _, chroot = connect.partition("/")
-        outside = KazooClient(hosts)
-        try:
-            _connect(outside, timeout_s)
-            outside.ensure_path("/" + chroot)
-        finally:
-            _stop(outside)
-
-
-def _connect(client: "KazooClient", timeout_s: float) -> None:
-    # Not `start`, which warns about a missing chroot.
-    if not client.start_async().wait(timeout_s):
-        raise TimeoutError(f"no answer within {timeout_s:g} s")
-
-
-def _stop(client: "KazooClient") -> None:
-    client.stop()
-    client.close()
 
 
 def _is_consequence(error: Exception) -> bool:

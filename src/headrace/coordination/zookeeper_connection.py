@@ -12,7 +12,6 @@ be time for another attempt before the session ends.
 Imported when a session opens, as kazoo is.
 """
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -22,6 +21,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 
 from headrace.coordination.lease import clock
+from headrace.coordination.zookeeper_client import OnConfirmed
 
 _ANSWER_SHARE: Final = 1 / 2  # of the session time-out
 _CONNECT_SHARE: Final = 1 / 4
@@ -29,9 +29,6 @@ _SHORTEST_CONNECT_S: Final = 1.0
 _SEEN_BY_LEADER: Final = frozenset(
     (1, 2, 5, 9, 14, 15)
 )  # create, delete, set, sync, multi, create2
-
-# Session id, when the confirmed request was sent, the session time-out that the servers granted, in seconds.
-OnConfirmed = Callable[[int, float, float], None]
 
 
 class MeasuredConnection(ConnectionHandler):

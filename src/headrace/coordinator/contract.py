@@ -1,18 +1,16 @@
-"""What a coordinator core is, and what it needs from the log underneath it.
+"""Contract between a coordinator's core, the shard that runs it, and the log underneath.
 
-Owns the vocabulary between cores and rim: events go in, an `Outcome` comes out. A core never reads a
-clock (`now_ms` is a parameter, delays are relative), never holds a future (a waiting request is a
-`Token`), and changes hard state only in `replay`, so that live traffic and recovery take one path.
+Owns the vocabulary: events go into a core (`Machine`), an `Outcome` comes out. A core never reads a clock
+(`now_ms` is a parameter, delays are relative), never holds a future (a waiting request is a `Token`), never
+talks to another broker (that is an effect), and changes hard state only in `replay`, so that live traffic and
+recovery take one path.
 
-Order, for every event: `handle` → append the records → `replay` each of them → release the replies
-once the log has committed all that was appended so far.
+Order, for every event: `handle` → append the records → `replay` each of them → once the log has committed all
+that was appended so far, release the replies and start the effects.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, NewType, Protocol, TypeVar
-
-from headrace.errors import HeadraceError
-from headrace.wire.error_code import ErrorCode
 
 Token = NewType("Token", int)
 """Stands for a request that waits for its answer. Answered exactly once."""
@@ -53,19 +51,45 @@ class Loaded:
     __slots__ = ()
 
 
+Effect = Hashable
+"""Work outside the shard that its committed records call for: a marker to write, a request to another broker.
+
+A value; equal values are the same work. An effect starts only after the records that call for it are committed. It is done
+at least once, because a shard that is loaded again repeats what no record says is done: whoever carries it out must be able
+to repeat it.
+"""
+
+
+class EffectDone(NamedTuple):
+    """Event: an effect was carried out. `result` is what the runner of effects returned.
+
+    The core decides what it means, mostly by a record after which the effect is no longer owed.
+    """
+
+    effect: Effect
+    result: object
+
+
 class Outcome(NamedTuple, Generic[RecordT]):
-    """What an event led to. `atomic` says whether the records must share one batch."""
+    """What an event led to. `atomic` says whether the records must share one batch.
+
+    If the log refuses the records, the replies become errors and the effects are dropped, but the timers are set all the
+    same, so that a core can try again.
+    """
 
     records: Sequence[RecordT] = ()
     replies: Sequence[Reply] = ()
     timers: Sequence[SetTimer | CancelTimer] = ()
     atomic: bool = True
+    effects: Sequence[Effect] = ()
 
 
 class Machine(Protocol[EventT_contra, RecordT]):
     """A coordinator core."""
 
-    def handle(self, event: EventT_contra | TimerFired | Loaded, now_ms: int) -> Outcome[RecordT]:
+    def handle(
+        self, event: EventT_contra | TimerFired | EffectDone | Loaded, now_ms: int
+    ) -> Outcome[RecordT]:
         """Decide. Touches soft state only."""
         ...
 
@@ -73,21 +97,13 @@ class Machine(Protocol[EventT_contra, RecordT]):
         """Apply a record: the only way hard state changes."""
         ...
 
-    def refuse(self, event: EventT_contra, error: ErrorCode) -> object:
-        """The answer to an event that could not be decided or whose records were not stored."""
+    def owed_effects(self) -> Iterable[Effect]:
+        """Effects that the hard state calls for and that no record says are done. Asked once all records are replayed."""
         ...
 
     def check(self) -> None:
         """Assert every invariant."""
         ...
-
-
-class AppendRefused(HeadraceError):
-    """The log did not take, or did not commit, the records: not leader, too few replicas, disk offline."""
-
-    def __init__(self, error: ErrorCode) -> None:
-        super().__init__(error.name)
-        self.error = error
 
 
 StoredRecord = tuple[bytes, bytes | None]
@@ -98,8 +114,13 @@ class ShardLog(Protocol):
     """One partition of an internal topic, led by this broker in one leader epoch.
 
     Everything but `wait_committed` is synchronous and short. After leadership is lost every call
-    raises `AppendRefused(NOT_LEADER_OR_FOLLOWER)`.
+    raises `Refused(NOT_LEADER_OR_FOLLOWER)`.
     """
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch of the partition. Effects carry it, so that receivers can refuse a deposed coordinator."""
+        ...
 
     @property
     def high_watermark(self) -> int:
@@ -110,14 +131,14 @@ class ShardLog(Protocol):
         """Chunks of (offset, key, value), from the log's start to its end at the time of the call.
 
         Small chunks (some hundred records): the loop gets a turn between two of them. Control
-        batches are left out. Raises `AppendRefused`, and `CorruptBatch` for a damaged batch.
+        batches are left out. Raises `Refused`, and `CorruptBatch` for a damaged batch.
         """
         ...
 
     def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
-        """Append as one batch; returns the next offset. Raises `AppendRefused`, having stored nothing."""
+        """Append as one batch; returns the next offset. Raises `Refused`, having stored nothing."""
         ...
 
     async def wait_committed(self, next_offset: int) -> None:
-        """Return once the high watermark has reached the offset. Raises `AppendRefused`."""
+        """Return once the high watermark has reached the offset. Raises `Refused`."""
         ...

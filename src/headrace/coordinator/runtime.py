@@ -1,359 +1,112 @@
-"""Rim: one coordinator core on one partition of an internal topic.
+"""Runtime of one kind of coordinator on this broker: its shards, one for each partition of its topic that this broker leads.
 
-A `Shard` loads its machine by replay, runs one event at a time, appends what the machine decides,
-replays it, and holds every reply until all that was appended before it is committed (so a reply never
-shows, or rests on, what a failover could undo). It owns the futures behind tokens and the loop's timer.
-
-Everything but loading and waiting is synchronous: between `handle` and the last `replay` there is no
-await, which is what makes "one event at a time" true without a lock.
-
-If a machine breaks one of its own rules, the shard drops it and loads again from the log: hard state is
-only what the log says, so nothing is lost but the requests under way. A log that cannot be read costs this
-shard only: it fails, and answers COORDINATOR_NOT_AVAILABLE until the partition gets another leader epoch.
+Owns the table of shards. It loads a shard when this broker is elected, closes it when the leadership is gone, and hands an
+event to the shard that owns its key. What the events mean is left to the core, who leads what to the broker.
 """
 
-import asyncio
-import logging
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Generic
 
-from headrace.coordinator.contract import (
-    AppendRefused,
-    Loaded,
-    Machine,
-    Outcome,
-    Reply,
-    SetTimer,
-    ShardLog,
-    StoredRecord,
-    TimerFired,
-    Token,
+from headrace.coordinator.contract import Machine, ShardLog, Token
+from headrace.coordinator.coordinator_type import (
+    CoordinatorHost,
+    CoordinatorType,
+    EventT,
+    RecordT,
+    ShardId,
 )
-from headrace.coordinator.timers import Deadlines
-from headrace.errors import HeadraceError
+from headrace.coordinator.partitioning import coordinator_partition
+from headrace.coordinator.shard import Phase, Shard
 from headrace.wire.error_code import ErrorCode
 
-log = logging.getLogger(__name__)
-
-EventT = TypeVar("EventT")
-RecordT = TypeVar("RecordT")
-
-Spawn = Callable[[Coroutine[object, object, None]], "asyncio.Task[None]"]
-"""Starts a task that someone owns: `TaskGroup.create_task`."""
-
-# Tombstones of an expiry run may be many; one batch holds no more than this.
-_RECORDS_PER_BATCH = 1_000
-
-# How a log's refusal looks to a client of the coordinator.
-_SEEN_BY_CLIENTS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
+_UNASKED = Token(0)
 
 
-class Phase(Enum):
-    """Whether a shard answers."""
+class CoordinatorRuntime(Generic[EventT, RecordT]):
+    """One event loop owns it."""
 
-    LOADING = "loading"
-    ACTIVE = "active"
-    FAILED = "failed"
-    CLOSED = "closed"
+    def __init__(
+        self,
+        coordinator: CoordinatorType[EventT, RecordT],
+        host: CoordinatorHost,
+        *,
+        partition_count: Callable[[], int],
+    ) -> None:
+        """`partition_count` is that of the topic; of the setting, as long as the topic does not exist."""
+        self._coordinator = coordinator
+        self._host = host
+        self._partition_count = partition_count
+        self._shards: dict[int, Shard[EventT, RecordT]] = {}
 
+    @property
+    def topic(self) -> str:
+        """The internal topic that holds the coordinator's records."""
+        return self._coordinator.topic
 
-_REFUSED_WHILE = {
-    Phase.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    # Kafka says NOT_COORDINATOR, with which a client would report that it asked the wrong broker.
-    Phase.FAILED: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    Phase.CLOSED: ErrorCode.NOT_COORDINATOR,
-}
+    @property
+    def keys(self) -> str:
+        """What the keys of the coordinator name."""
+        return self._coordinator.keys
 
+    # -- leadership ------------------------------------------------------------------------------
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardParts(Generic[EventT, RecordT]):
-    """What a kind of shard is made of, the same for each of its partitions."""
+    def elected(self, partition: int, shard_log: ShardLog) -> None:
+        """This broker leads a partition of the topic: load its records and answer for its keys."""
+        self.resigned(partition)
+        shard_id = ShardId(self.topic, partition, shard_log.leader_epoch)
+        self._shards[partition] = Shard(shard_id, shard_log, self._coordinator, self._host)
 
-    make_machine: Callable[[], Machine[EventT, RecordT]]
-    encode: Callable[[RecordT], StoredRecord]
-    decode: Callable[[bytes, bytes | None], RecordT | None]
-    wall_clock_ms: Callable[[], int]
-    spawn: Spawn
-    commit_timeout_ms: int
+    def resigned(self, partition: int) -> None:
+        """This broker no longer leads the partition: who waits is sent to look for the coordinator."""
+        shard = self._shards.pop(partition, None)
+        if shard is not None:
+            shard.close()
 
+    def stop(self) -> None:
+        """Give up every partition."""
+        for partition in list(self._shards):
+            self.resigned(partition)
 
-@dataclass(slots=True)
-class _Waiting(Generic[EventT]):
-    event: EventT
-    answer: "asyncio.Future[object]"
+    # -- events ----------------------------------------------------------------------------------
 
+    def partition_for(self, key: str) -> int:
+        """The partition of the topic whose leader coordinates the key."""
+        return coordinator_partition(key, self._partition_count())
 
-class _Held(NamedTuple):
-    """Replies that may leave once the offset is committed."""
+    async def ask(self, key: str, event_for: Callable[[Token], EventT]) -> object:
+        """Hand an event to the shard that owns the key, and return its answer or its refusal."""
+        shard = self._shards.get(self.partition_for(key))
+        if shard is None or self._host.lease.is_over():
+            return self._coordinator.refuse(event_for(_UNASKED), ErrorCode.NOT_COORDINATOR)
+        return await shard.ask(event_for)
 
-    next_offset: int
-    deadline_s: float
-    replies: Sequence[Reply]
-
-
-class Shard(Generic[EventT, RecordT]):
-    """One machine, one log, one owner."""
-
-    def __init__(self, name: str, shard_log: ShardLog, parts: ShardParts[EventT, RecordT]) -> None:
-        self.name = name
-        self.phase = Phase.LOADING
-        self.failure = ""  # why it is FAILED
-        self.machine = parts.make_machine()
-        self._log = shard_log
-        self._parts = parts
-        self._loop = asyncio.get_running_loop()
-        self._waiting: dict[Token, _Waiting[EventT]] = {}
-        self._last_token = 0
-        self._next_offset = 0
-        self._held: deque[_Held] = deque()
-        self._deadlines = Deadlines()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0  # when it rings; uvloop's handle does not say once the moment has passed
-        self._left_loading = asyncio.Event()
-        self._tasks = {"load": parts.spawn(self._load())}
-
-    # -- requests --------------------------------------------------------------------------------
-
-    def ask(self, event_for: Callable[[Token], EventT]) -> "asyncio.Future[object]":
-        """Put an event to the machine. The future is done at once if nothing must be waited for."""
-        self._last_token += 1
-        token = Token(self._last_token)
-        event = event_for(token)
-        answer = self._loop.create_future()
-        if self.phase is not Phase.ACTIVE:
-            answer.set_result(self.machine.refuse(event, _REFUSED_WHILE[self.phase]))
-            return answer
-        self._waiting[token] = _Waiting(event, answer)
-        self._run(event)
-        return answer
+    def ask_all(self, event_for: Callable[[Token], EventT]) -> list[Awaitable[object]]:
+        """Hand an event to every shard but those that have failed to load. One answer or refusal each."""
+        return [
+            shard.ask(event_for)
+            for shard in list(self._shards.values())
+            if shard.phase is not Phase.FAILED
+        ]
 
     async def loaded(self) -> None:
-        """Wait until the shard answers, or is closed."""
-        while self.phase is Phase.LOADING:
-            await self._left_loading.wait()
+        """Wait until no shard of now is still loading."""
+        for shard in list(self._shards.values()):
+            await shard.loaded()
 
-    def close(self) -> None:
-        """Leadership is gone: everyone who waits is sent to look for the new coordinator."""
-        if self.phase is not Phase.CLOSED:
-            self.phase = Phase.CLOSED
-            self._left_loading.set()
-            self._drop_machine(ErrorCode.NOT_COORDINATOR)
+    # -- what can be seen ------------------------------------------------------------------------
 
-    # -- one event -------------------------------------------------------------------------------
+    def machines(self) -> Iterator[Machine[EventT, RecordT]]:
+        """The cores, for counting."""
+        for shard in self._shards.values():
+            yield shard.machine
 
-    def _run(self, event: EventT | TimerFired | Loaded) -> None:
-        now_ms = self._parts.wall_clock_ms()
-        try:
-            outcome = self.machine.handle(event, now_ms)
-            refusal = self._store(outcome, now_ms)
-        except Exception as error:
-            log.exception("shard %s broke a rule of its own on %r", self.name, event)
-            if isinstance(event, Loaded):
-                # What the log says leads straight back here; trying again would only burn time.
-                self._fail(error)
-            else:
-                self._reload()
-            return
-        if refusal is not None:
-            self._refuse(outcome.replies, refusal)
-        else:
-            self._release(outcome.replies)
-        self._set_timers(outcome)
+    @property
+    def loading_partitions(self) -> frozenset[int]:
+        """The partitions that answer COORDINATOR_LOAD_IN_PROGRESS right now."""
+        return frozenset(p for p, shard in self._shards.items() if shard.phase is Phase.LOADING)
 
-    def _store(self, outcome: Outcome[RecordT], now_ms: int) -> ErrorCode | None:
-        """Append and replay. A refusal by the log leaves the hard state as it was."""
-        for records in _batches(outcome):
-            try:
-                stored = [self._parts.encode(record) for record in records]
-                self._next_offset = self._log.append(stored, now_ms)
-            except AppendRefused as refused:
-                log.warning("shard %s: %d records refused: %s", self.name, len(records), refused)
-                return refused.error
-            for record in records:
-                self.machine.replay(record)
-        return None
-
-    def _set_timers(self, outcome: Outcome[RecordT]) -> None:
-        if not outcome.timers:
-            return
-        now_ms = self._monotonic_ms()
-        for timer in outcome.timers:
-            if isinstance(timer, SetTimer):
-                self._deadlines.set(timer.key, now_ms + timer.after_ms)
-            else:
-                self._deadlines.cancel(timer.key)
-        self._arm_timer()
-
-    # -- replies ---------------------------------------------------------------------------------
-
-    def _release(self, replies: Sequence[Reply]) -> None:
-        if not replies:
-            return
-        if not self._held and self._log.high_watermark >= self._next_offset:
-            for reply in replies:
-                self._answer(reply.token, reply.response)
-            return
-        deadline_s = self._loop.time() + self._parts.commit_timeout_ms / 1_000
-        self._held.append(_Held(self._next_offset, deadline_s, replies))
-        if "commit" not in self._tasks:
-            self._tasks["commit"] = self._parts.spawn(self._release_when_committed())
-
-    async def _release_when_committed(self) -> None:
-        while self._held:
-            held = self._held[0]
-            try:
-                async with asyncio.timeout_at(held.deadline_s):
-                    await self._log.wait_committed(held.next_offset)
-            except TimeoutError:
-                self._held.popleft()
-                self._refuse(held.replies, ErrorCode.REQUEST_TIMED_OUT)
-            except AppendRefused as refused:
-                log.warning("shard %s: not committed: %s; closing", self.name, refused)
-                del self._tasks["commit"]
-                self.close()
-                return
-            else:
-                self._held.popleft()
-                for reply in held.replies:
-                    self._answer(reply.token, reply.response)
-        del self._tasks["commit"]
-
-    def _refuse(self, replies: Iterable[Reply], error: ErrorCode) -> None:
-        seen = _SEEN_BY_CLIENTS.get(error, error)
-        for reply in replies:
-            waiting = self._waiting.get(reply.token)
-            if waiting is not None:
-                self._answer(reply.token, self.machine.refuse(waiting.event, seen))
-
-    def _answer(self, token: Token, response: object) -> None:
-        waiting = self._waiting.pop(token, None)
-        if waiting is not None and not waiting.answer.done():
-            waiting.answer.set_result(response)
-
-    # -- timers ----------------------------------------------------------------------------------
-
-    def _monotonic_ms(self) -> int:
-        """Sessions must not end because someone set the wall clock.
-
-        Rounded, not cut: a timer that rings a hair early must find its deadline due.
-        """
-        return round(self._loop.time() * 1_000)
-
-    def _arm_timer(self) -> None:
-        next_ms = self._deadlines.next_ms()
-        if self._timer is not None:
-            if next_ms is not None and self._timer_ms <= next_ms:
-                # It will ring in time, find nothing due, and be set again. Cheaper than moving it.
-                return
-            self._timer.cancel()
-            self._timer = None
-        if next_ms is not None:
-            self._timer_ms = next_ms
-            self._timer = self._loop.call_at(next_ms / 1_000, self._fire_due)
-
-    def _fire_due(self) -> None:
-        self._timer = None
-        now_ms = self._monotonic_ms()
-        while self.phase is Phase.ACTIVE:
-            key = self._deadlines.pop_due(now_ms)
-            if key is None:
-                break
-            self._run(TimerFired(key))
-        self._arm_timer()
-
-    # -- life ------------------------------------------------------------------------------------
-
-    async def _load(self) -> None:
-        started_s = self._loop.time()
-        count = 0
-        try:
-            for chunk in self._log.read_from_start():
-                for offset, key, value in chunk:
-                    self._replay_stored(offset, key, value)
-                    self._next_offset = offset + 1
-                count += len(chunk)
-                await asyncio.sleep(0)
-                if self.phase is not Phase.LOADING:
-                    return
-        except AppendRefused as refused:
-            log.warning("shard %s: not loaded: %s", self.name, refused)
-            self.close()
-            return
-        except Exception as error:
-            log.exception(
-                "%s cannot be loaded: its groups answer COORDINATOR_NOT_AVAILABLE, all others are served;"
-                " docs/operating/README.md says how to repair it",
-                self.name,
-            )
-            self._fail(error)
-            return
-        self.phase = Phase.ACTIVE
-        self._left_loading.set()
-        self._run(Loaded())
-        if self.phase is not Phase.ACTIVE:
-            return
-        took_ms = round((self._loop.time() - started_s) * 1_000)
-        level = logging.INFO if count else logging.DEBUG
-        log.log(level, "%s: loaded %d records in %d ms", self.name, count, took_ms)
-
-    def _replay_stored(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        if key is None:
-            return
-        try:
-            record = self._parts.decode(key, value)
-        except HeadraceError as malformed:
-            # One unreadable record must not cost the others; a later one may replace it anyway.
-            log.warning("shard %s: record at offset %d skipped: %s", self.name, offset, malformed)
-            return
-        if record is not None:
-            self.machine.replay(record)
-
-    def _reload(self) -> None:
-        if self.phase is Phase.CLOSED:
-            return
-        self.phase = Phase.LOADING
-        self._left_loading.clear()
-        self._drop_machine(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        self._tasks["load"] = self._parts.spawn(self._load())
-
-    def _fail(self, error: Exception) -> None:
-        self.phase = Phase.FAILED
-        self.failure = str(error) or repr(error)
-        self._drop_machine(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-    def _drop_machine(self, error: ErrorCode) -> None:
-        for token in list(self._waiting):
-            waiting = self._waiting[token]
-            self._answer(token, self.machine.refuse(waiting.event, error))
-        self._held.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        for task in self._tasks.values():
-            if task is not asyncio.current_task():
-                task.cancel()
-        self._tasks.clear()
-        self._deadlines = Deadlines()
-        self.machine = self._parts.make_machine()
-
-
-def _batches(outcome: Outcome[RecordT]) -> Iterable[Sequence[RecordT]]:
-    records = outcome.records
-    if outcome.atomic or len(records) <= _RECORDS_PER_BATCH:
-        return (records,) if records else ()
-    return (
-        records[start : start + _RECORDS_PER_BATCH]
-        for start in range(0, len(records), _RECORDS_PER_BATCH)
-    )
+    @property
+    def failed_partitions(self) -> dict[int, str]:
+        """The partitions whose records could not be loaded, and why; they answer COORDINATOR_NOT_AVAILABLE."""
+        failed = (item for item in self._shards.items() if item[1].phase is Phase.FAILED)
+        return {partition: shard.failure for partition, shard in failed}

@@ -4,20 +4,22 @@ Rule of order: everything is written, then synced, and only then may the caller 
 """
 
 from headrace.errors import CorruptBatch
-from headrace.log.checkpoint import LEADER_EPOCH_FILE, read_epochs, write_epochs
-from headrace.log.disk import Disk
-from headrace.log.opening import FEW_LOGS, Births
+from headrace.log.files.checkpoint import LEADER_EPOCH_FILE, read_epochs, write_epochs
+from headrace.log.files.disk import Disk
+from headrace.log.opening import FEW_LOGS, NewLogSync
 from headrace.log.partition_log import PartitionLog
 
 
-def close_logs(disk: Disk, births: Births, logs: list[PartitionLog], *, now_ms: int) -> None:
+def close_logs(
+    disk: Disk, new_log_sync: NewLogSync, logs: list[PartitionLog], *, now_ms: int
+) -> None:
     """Leave every log durable, so that opening it again reads nothing but names and a snapshot. Raises DiskFailed.
 
-    `births` has those of them that are unborn.
+    `new_log_sync` has the new ones among them.
     """
-    sync_volume = disk.volume_syncer(births.directory) if len(logs) > FEW_LOGS else None
+    sync_volume = disk.volume_syncer(new_log_sync.directory) if len(logs) > FEW_LOGS else None
     if sync_volume is None:
-        births.run()
+        new_log_sync.run()
         for log in logs:
             log.close(now_ms)
     else:

@@ -15,19 +15,20 @@ from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull
 from headrace.ids import TopicPartition
-from headrace.log.checkpoint import (
+from headrace.log.closing import close_logs
+from headrace.log.files.checkpoint import (
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
+    SEEN_EPOCH_FILE,
     encode_offsets,
     read_offsets,
     write_topic_id,
 )
-from headrace.log.closing import close_logs
-from headrace.log.disk import Disk, DiskUsage
+from headrace.log.files.disk import Disk, DiskUsage
 from headrace.log.log_config import LogConfig
-from headrace.log.opening import Births, FoundLog, make_durable_directory, some_of, topic_id_of
+from headrace.log.opening import FoundLog, NewLogSync, make_durable_directory, some_of, topic_id_of
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 
@@ -81,7 +82,9 @@ class LogDir:
     logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
     futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
-    unborn: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
+    # The newest leader epoch that each replica was told of, whether or not its log has records of it.
+    seen_epochs: dict[TopicPartition, int] = field(default_factory=dict)
+    new_logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
     unopened: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # each is in `broken`
     # The largest offset that the checkpoint files say of a partition, whichever log had its name then.
     checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
@@ -97,7 +100,7 @@ class DirectoryCheckpoints(NamedTuple):
 
 
 class LogDirs:
-    """See the module's text."""
+    """The log directories of one broker, with the logs in them."""
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class LogDirs:
     ) -> None:
         """`open_all` may open several logs at a time, in threads, if the disk allows it."""
         self._open_all = open_all
-        self._disk = disk
+        self.disk = disk
         self._paths = paths
         self._config_for = config_for
         self._new_id = new_id
@@ -135,8 +138,8 @@ class LogDirs:
         """
         for path in self._paths:
             try:
-                make_durable_directory(self._disk, path)
-                directory = LogDir(path, self._disk.lock(f"{path}/{LOCK_FILE}"))
+                make_durable_directory(self.disk, path)
+                directory = LogDir(path, self.disk.lock(f"{path}/{LOCK_FILE}"))
                 self._online[path] = directory
                 opened = self._open_logs(directory, self._find_logs(directory), now_ms)
                 for done, of in opened:
@@ -149,21 +152,22 @@ class LogDirs:
     def _find_logs(self, directory: LogDir) -> list[FoundLog]:
         """Read the checkpoints and see what lies there; what is neither wanted nor a log goes."""
         path = directory.path
-        marker = self._disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        marker = self.disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
         unopened = _unopened(marker)
         self._previous.add(CleanRun.decode(marker))
         if clean:
             # Gone for good before anything is written: only a stop that completed may leave it behind.
-            self._disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
-            self._disk.sync_directory(path)
+            self.disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+            self.disk.sync_directory(path)
         recovery_points = self._read_offsets(path, RECOVERY_POINT_FILE)
         log_starts = self._read_offsets(path, LOG_START_FILE)
         directory.high_watermarks = self._read_offsets(path, HIGH_WATERMARK_FILE)
+        directory.seen_epochs = self._read_offsets(path, SEEN_EPOCH_FILE)
         cleaned_to = self._read_offsets(path, CLEANER_FILE)
-        directory.checkpointed = _largest(recovery_points, log_starts, cleaned_to)
+        directory.checkpointed = _largest(directory, recovery_points, log_starts, cleaned_to)
         found: list[FoundLog] = []
-        for name in self._disk.list_directories(path):
+        for name in self.disk.list_directories(path):
             if name.endswith("-delete"):
                 self.leftovers.append(f"{path}/{name}")
                 continue
@@ -185,7 +189,7 @@ class LogDirs:
 
     def _note_unfinished_move(self, path: str, name: str) -> None:
         """The copying begins anew: where it had got to is not worth the risk."""
-        self._disk.remove_tree(f"{path}/{name}")
+        self.disk.remove_tree(f"{path}/{name}")
         topic_partition = parse_directory_name(name.rpartition(".")[0])
         if topic_partition is not None:
             self.wanted[topic_partition] = path
@@ -211,9 +215,11 @@ class LogDirs:
         directory.logs[where] = log
         if found.high_watermark is not None and not found.checkpointed.clean:
             directory.high_watermarks[where] = log.notes.limit(found.high_watermark)
+        if not found.checkpointed.clean and log.notes.truncated_to is not None:
+            directory.seen_epochs.pop(where, None)  # perhaps those of a deleted log of this name
         if log.topic_id is not None and found.was_never_flushed:
             # It is there, but nothing tells that it would survive a power loss.
-            directory.unborn[where] = log
+            directory.new_logs[where] = log
 
     def _admit_one_of_two(
         self, earlier: LogDir | None, directory: LogDir, found: FoundLog, log: PartitionLog | str
@@ -251,7 +257,7 @@ class LogDirs:
         where = log.topic_partition
         log.abandon()
         directory.logs.pop(where, None)
-        directory.unborn.pop(where, None)
+        directory.new_logs.pop(where, None)
         known = Checkpointed(
             recovery_point=log.recovery_point,
             log_start_offset=log.log_start_offset,
@@ -263,7 +269,7 @@ class LogDirs:
     def _set_stray(self, path: str) -> None:
         parent, _, name = path.rpartition("/")
         target = f"{parent}/{self._aside(name, 'stray')}"
-        self._disk.rename(path, target)
+        self.disk.rename(path, target)
         _logger.warning("%s: another directory holds more of this log; now %s", path, target)
 
     def _open_log(self, found: FoundLog, *, now_ms: int) -> PartitionLog | str:
@@ -271,13 +277,13 @@ class LogDirs:
         topic_partition, path, checkpointed, _ = found
         try:
             return open_log(
-                self._disk,
+                self.disk,
                 path,
                 topic_partition,
                 self._config_for(topic_partition.topic),
                 now_ms=now_ms,
                 checkpointed=checkpointed,
-                topic_id=topic_id_of(self._disk, found),
+                topic_id=topic_id_of(self.disk, found),
             )
         except (CorruptBatch, DiskFailed) as error:
             _logger.exception("%s cannot be opened; the other partitions go on", topic_partition)
@@ -285,7 +291,7 @@ class LogDirs:
 
     def _read_offsets(self, path: str, name: str) -> dict[TopicPartition, int]:
         try:
-            return read_offsets(self._disk, f"{path}/{name}")
+            return read_offsets(self.disk, f"{path}/{name}")
         except CorruptBatch as error:
             _logger.warning("%s is damaged and is started anew (%s)", name, error)
             return {}
@@ -296,15 +302,15 @@ class LogDirs:
             for copy in directory.futures.values():
                 copy.abandon()
             try:
-                births = Births(self._disk, path, tuple(directory.unborn.values()))
-                close_logs(self._disk, births, list(directory.logs.values()), now_ms=now_ms)
-                directory.unborn.clear()
+                new_log_sync = NewLogSync(self.disk, path, tuple(directory.new_logs.values()))
+                close_logs(self.disk, new_log_sync, list(directory.logs.values()), now_ms=now_ms)
+                directory.new_logs.clear()
                 checkpoints = self._checkpoints(directory)
                 for checkpoint, content in checkpoints.files:
-                    self._disk.replace(checkpoint, content)
+                    self.disk.replace(checkpoint, content)
                 self.checkpointed(checkpoints)
                 marker = run.encode(directory.unopened)
-                self._disk.replace(f"{path}/{CLEAN_SHUTDOWN_FILE}", marker)
+                self.disk.replace(f"{path}/{CLEAN_SHUTDOWN_FILE}", marker)
             except DiskFailed as error:
                 # Without the marker the next start verifies what is here; nothing is lost.
                 self.take_offline(path, str(error))
@@ -342,7 +348,7 @@ class LogDirs:
 
     def usage(self, directory: LogDir) -> DiskUsage:
         """The room on the volume of a directory. DiskFailed if it cannot be told."""
-        return self._disk.usage(directory.path)
+        return self.disk.usage(directory.path)
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         """The log of a partition, if it is here."""
@@ -396,8 +402,8 @@ class LogDirs:
             try:
                 # Or the partition would be found twice one day.
                 path = f"{directory.path}/{topic_partition}"
-                if self._disk.exists(path):
-                    self._disk.remove_tree(path)
+                if self.disk.exists(path):
+                    self.disk.remove_tree(path)
             except DiskFailed as error:
                 failure = error
             if not isinstance(failure, DiskFull):
@@ -419,9 +425,9 @@ class LogDirs:
         """Set aside what lies where a new log may be created: a log that could not be opened, of an older topic."""
         name = str(topic_partition)
         path = f"{directory.path}/{name}"
-        if self._disk.exists(path):
+        if self.disk.exists(path):
             target = f"{directory.path}/{self._aside(name, 'stray')}"
-            self._disk.rename(path, target)
+            self.disk.rename(path, target)
             directory.unopened.pop(topic_partition, None)
             _logger.warning("%s could not be opened and makes room: now %s", path, target)
 
@@ -430,37 +436,39 @@ class LogDirs:
     ) -> PartitionLog:
         path = f"{directory.path}/{topic_partition}"
         log = open_log(
-            self._disk,
+            self.disk,
             path,
             topic_partition,
             self._config_for(topic_partition.topic),
             now_ms=now_ms,
             topic_id=topic_id,
         )
-        write_topic_id(self._disk, path, topic_id, durable=False)
+        write_topic_id(self.disk, path, topic_id, durable=False)
+        directory.high_watermarks.pop(topic_partition, None)
+        directory.seen_epochs.pop(topic_partition, None)
         # Of a deleted log with this name, until they are written again.
         log.note_truncation(0, checkpointed=directory.checkpointed.get(topic_partition, 0))
-        directory.logs[topic_partition] = directory.unborn[topic_partition] = log
+        directory.logs[topic_partition] = directory.new_logs[topic_partition] = log
         self.broken.pop(topic_partition, None)
         return log
 
     def adopt(self, log: PartitionLog, topic_id: UUID) -> None:
         """A log that does not know its topic belongs to this one."""
-        write_topic_id(self._disk, log.directory, topic_id)
+        write_topic_id(self.disk, log.directory, topic_id)
         log.topic_id = topic_id
 
-    def births(self, limit: int) -> Iterator[tuple[LogDir, Births]]:
-        """Per directory some new logs whose identity is to be made durable, elsewhere; then `born`."""
+    def new_log_syncs(self, limit: int) -> Iterator[tuple[LogDir, NewLogSync]]:
+        """Per directory some new logs whose identity is to be made durable, elsewhere; then `mark_durable`."""
         for directory in list(self._online.values()):
-            logs = some_of(directory.unborn.values(), limit)
+            logs = some_of(directory.new_logs.values(), limit)
             if logs:
-                yield directory, Births(self._disk, directory.path, logs)
+                yield directory, NewLogSync(self.disk, directory.path, logs)
 
-    def born(self, directory: LogDir, births: Births) -> None:
-        """The births have been carried out."""
-        for log in births.logs:
-            if directory.unborn.get(log.topic_partition) is log:
-                del directory.unborn[log.topic_partition]
+    def mark_durable(self, directory: LogDir, new_log_sync: NewLogSync) -> None:
+        """The logs of `new_log_sync` are durable."""
+        for log in new_log_sync.logs:
+            if directory.new_logs.get(log.topic_partition) is log:
+                del directory.new_logs[log.topic_partition]
 
     def set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
         """Rename a log's directory so that its name is free: `delete` or `stray`. Returns the new path, not yet durable.
@@ -472,10 +480,11 @@ class LogDirs:
             return None
         log = directory.logs.pop(topic_partition)
         directory.high_watermarks.pop(topic_partition, None)
-        directory.unborn.pop(topic_partition, None)
+        directory.seen_epochs.pop(topic_partition, None)
+        directory.new_logs.pop(topic_partition, None)
         log.abandon()
         target = f"{directory.path}/{self._aside(str(topic_partition), suffix)}"
-        self._disk.rename(log.directory, target)
+        self.disk.rename(log.directory, target)
         return target
 
     def _aside(self, name: str, suffix: str) -> str:
@@ -502,7 +511,7 @@ class LogDirs:
         logs = directory.logs.values()
         recovery_points = {
             log.topic_partition: 0
-            if directory.unborn.get(log.topic_partition) is log
+            if directory.new_logs.get(log.topic_partition) is log
             else log.recovery_point
             for log in logs
         }
@@ -530,6 +539,7 @@ class LogDirs:
                 (RECOVERY_POINT_FILE, recovery_points),
                 (LOG_START_FILE, log_starts),
                 (HIGH_WATERMARK_FILE, high_watermarks),
+                (SEEN_EPOCH_FILE, directory.seen_epochs),
                 (CLEANER_FILE, cleaned_to),
             )
         ]
@@ -537,7 +547,7 @@ class LogDirs:
         return DirectoryCheckpoints(
             directory,
             files,
-            _largest(recovery_points, log_starts, cleaned_to),
+            _largest(directory, recovery_points, log_starts, cleaned_to),
             [(log, cut) for log, cut in truncated if cut is not None],
         )
 
@@ -559,9 +569,12 @@ def _unopened(marker: bytes | None) -> set[str]:
     return set() if names is None else set(re.findall(r'"([^"]+)"', names[1].decode()))
 
 
-def _largest(*checkpoints: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-    largest: dict[TopicPartition, int] = {}
-    for offsets in checkpoints:
+def _largest(
+    directory: LogDir, *checkpoints: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The largest offset that the files have of each partition; 1 at least of one whose leader epoch is known."""
+    largest = dict.fromkeys(directory.seen_epochs, 1)
+    for offsets in (*checkpoints, directory.high_watermarks):
         for topic_partition, offset in offsets.items():
             largest[topic_partition] = max(offset, largest.get(topic_partition, 0))
     return largest

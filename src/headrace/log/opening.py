@@ -1,7 +1,8 @@
 """What is known of a log before it is opened, and of one that was just created.
 
-A log that was just created is `unborn` until its identity (`partition.metadata` and the names around it) is durable, which
-happens in the background: an unborn log counts as never flushed, so that a crash costs no more than what was not synced.
+A log that was just created is among the `new_logs` of its directory until its identity (`partition.metadata` and the names
+around it) is durable, which happens in the background. Until then it counts as never flushed, so that a crash costs no more than
+what was not synced.
 """
 
 import logging
@@ -11,8 +12,8 @@ from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed
 from headrace.ids import TopicPartition
-from headrace.log.checkpoint import PARTITION_METADATA_FILE, read_topic_id
-from headrace.log.disk import Disk
+from headrace.log.files.checkpoint import PARTITION_METADATA_FILE, read_topic_id
+from headrace.log.files.disk import Disk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed
 
@@ -63,7 +64,7 @@ def make_durable_directory(disk: Disk, path: str) -> None:
         disk.sync_directory(parent)
 
 
-class Births(NamedTuple):
+class NewLogSync(NamedTuple):
     """New logs of one directory whose identity is to be made durable; in any thread."""
 
     disk: Disk
@@ -96,10 +97,10 @@ def sync_identity(disk: Disk, path: str) -> None:
     disk.sync_directory(path)
 
 
-def some_of(unborn: Iterable[PartitionLog], limit: int) -> tuple[PartitionLog, ...]:
+def some_of(new_logs: Iterable[PartitionLog], limit: int) -> tuple[PartitionLog, ...]:
     """The first few that are still open."""
     chosen: list[PartitionLog] = []
-    for log in unborn:
+    for log in new_logs:
         if not log.is_closed:
             chosen.append(log)
             if len(chosen) == limit:

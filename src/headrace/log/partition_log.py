@@ -13,43 +13,41 @@ from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
-from headrace.log.append_check import (
-    Opened,
-    acceptable_form,
-    is_plain,
-)
-from headrace.log.append_result import Appended, Refused
-from headrace.log.checkpoint import LEADER_EPOCH_FILE, write_epochs
-from headrace.log.disk import Disk
-from headrace.log.file_slice import FileSlice
-from headrace.log.flush import FlushPlan, plan_flush
+from headrace.log.append_check import Opened, acceptable_form, is_plain
+from headrace.log.append_group import group_size
+from headrace.log.append_result import Appended
+from headrace.log.files.checkpoint import LEADER_EPOCH_FILE, write_epochs
+from headrace.log.files.disk import Disk
+from headrace.log.files.file_slice import FileSlice
+from headrace.log.files.recovery_notes import NO_NOTES, RecoveryNotes, write_notes
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
-from headrace.log.producer_replay import check_batch_of_producer, note_batch, producers_at
-from headrace.log.producer_snapshots import ProducerSnapshots
-from headrace.log.producer_state import ProducerState
-from headrace.log.recovery_notes import NO_NOTES, RecoveryNotes, write_notes
-from headrace.log.retired_segments import RetiredSegments
-from headrace.log.segment import Segment, offset_name
-from headrace.log.segments import Segments
-from headrace.log.txn_index import AbortedTxn, aborted_between
+from headrace.log.producers.producer_replay import check_batch_of_producer, note_batch, producers_at
+from headrace.log.producers.producer_snapshots import ProducerSnapshots
+from headrace.log.producers.producer_state import ProducerState
+from headrace.log.segments.flush import FlushPlan, plan_flush
+from headrace.log.segments.retired_segments import RetiredSegments
+from headrace.log.segments.segment import Segment, offset_name
+from headrace.log.segments.segment_list import SegmentList
+from headrace.log.segments.txn_index import AbortedTxn, aborted_between
 from headrace.records.batch_view import (
     MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
     has_valid_crc,
     headers_in,
-    read_header,
-    stamp,
-    stamp_append_time,
-    stamped_header,
+    stamp_all,
+    stamp_append_times,
     unstamp,
 )
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
+
+_row = tuple.__new__  # half the price of calling a NamedTuple
 
 
 class PartitionLog:
-    """See the module's text. Fields are read by the parts that decide on a log; only this class changes them."""
+    """The log of one partition. Fields are read by the parts that decide on a log; only this class changes them."""
 
     def __init__(
         self,
@@ -66,7 +64,7 @@ class PartitionLog:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.config = config
-        self.segments = Segments()
+        self.segments = SegmentList()
         self.leader_epochs = LeaderEpochs()
         self.producers = ProducerState()
         self.snapshots = ProducerSnapshots(disk, directory)
@@ -88,53 +86,74 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        batch: bytearray | memoryview,
+        batches: Sequence[bytearray | memoryview],
+        headers: Sequence[BatchHeader] = (),
         *,
         leader_epoch: int,
         now_ms: int,
         from_client: bool = True,
-        header: BatchHeader | None = None,
         opened: Opened | None = None,
-    ) -> Appended | Refused:
-        """Check one batch, stamp its place into its bytes, write it.
+    ) -> Appended | Refusal:
+        """Check the first batches of a list, stamp their offsets into their bytes, write them by one write.
 
-        `header` if the caller has read it already; `opened` if the answer was `OPEN_FIRST` before.
+        At least one batch is dealt with; `Appended.batches` says how many are, and the caller appends the others by another
+        call. A refusal is about the first batch. `headers` if the caller has read them already; `opened` if the answer was
+        `OPEN_FIRST` before.
         """
-        self._require_open()
-        if header is None or not (from_client and is_plain(batch, header, self.config, now_ms)):
+        if self.is_closed:
+            self._require_open()
+        config, header = self.config, headers[0] if headers else None
+        if header is None or not (from_client and is_plain(batches[0], header, config, now_ms)):
             checked = acceptable_form(
-                batch,
-                self.config,
+                batches[0],
+                config,
                 now_ms,
                 from_client=from_client,
                 topic_partition=self.topic_partition,
                 opened=opened,
             )
-            if isinstance(checked, Refused):
+            if isinstance(checked, Refusal):
                 return checked
             header, batch = checked
+            batches, headers = (batch,), (header,)
         if header.producer_id >= 0:
-            known = check_batch_of_producer(self.producers, header, batch)
-            if isinstance(known, Refused):
-                return known
-            if known is not None:
-                # If the flush behind the first attempt was refused, the batch is in the log and not durable yet.
-                if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-                    self.flush(now_ms)
-                return Appended(known.base_offset, known.last_offset, known.timestamp, True)
-        append_time, given = NO_TIMESTAMP, header
-        if self.config.log_append_time:
-            append_time = now_ms
-            stamp_append_time(batch, now_ms)
-            header = read_header(batch)
+            answer = self._check_producer(header, batches[0], now_ms)
+            if answer is not None:
+                return answer
         base_offset = self.log_end_offset
-        stamp(batch, 0, base_offset, leader_epoch)
+        if len(batches) > 1:
+            count = group_size(batches, headers, config, self.segments.active, base_offset, now_ms)
+            batches, headers = batches[:count], headers[:count]
+        has_append_time, given = config.log_append_time, headers
+        headers = stamp_append_times(batches, now_ms) if has_append_time else headers
+        stamped = stamp_all(batches, headers, base_offset, leader_epoch)
         try:
-            self._write(batch, stamped_header(header, base_offset, leader_epoch), now_ms)
-        except DiskFailed:
-            unstamp(batch, given)  # it may be tried again
-            raise
-        return Appended(base_offset, self.log_end_offset - 1, append_time)
+            self._write(batches, stamped, now_ms)
+        except DiskFailed as error:
+            for batch, header in zip(batches, given, strict=True):
+                unstamp(batch, header)  # it may be tried again
+            is_unchanged = self.log_end_offset == base_offset
+            if len(batches) == 1 or not (is_unchanged and isinstance(error, DiskFull)):
+                raise
+            # There may be room for the first one.
+            return self.append_as_leader(
+                batches[:1], given[:1], leader_epoch=leader_epoch, now_ms=now_ms
+            )
+        last_offset = self.log_end_offset - 1
+        append_time = now_ms if has_append_time else NO_TIMESTAMP
+        return _row(Appended, (base_offset, last_offset, append_time, False, len(stamped)))
+
+    def _check_producer(
+        self, header: BatchHeader, batch: bytearray | memoryview, now_ms: int
+    ) -> Appended | Refusal | None:
+        """What to answer to a batch that its producer may not append, or has appended before; None if it may be appended."""
+        known = check_batch_of_producer(self.producers, header, batch)
+        if known is None or isinstance(known, Refusal):
+            return known
+        # If the flush behind the first attempt was refused, the batch is in the log and not durable yet.
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+        return Appended(known.base_offset, known.last_offset, known.timestamp, True)
 
     def append_as_follower(self, records: bytes | bytearray | memoryview, *, now_ms: int) -> int:
         """Write batches as the leader stamped them. Returns the new end offset.
@@ -157,46 +176,38 @@ class PartitionLog:
                     )
                 if header.base_offset > self.log_end_offset and not self.notes.has_gaps:
                     self.note_gaps()
-                self._write(batch, header, now_ms)
+                self._write((batch,), (header,), now_ms)
         return self.log_end_offset
 
-    def _write(self, batch: bytearray | memoryview, header: BatchHeader, now_ms: int) -> None:
-        if header.leader_epoch != self.leader_epochs.latest:
-            self.assign_epoch(header.leader_epoch, header.base_offset)
-        segment = self.segments.active
-        if (
-            segment.should_roll(header.last_offset, len(batch), header.max_timestamp, now_ms)
-            # Rolled for a batch behind a gap, which then could not be written.
-            or segment.base_offset > header.base_offset
-        ):
-            segment = self.roll(now_ms, header.base_offset)
-        is_flush_due = header.next_offset - self.recovery_point >= self.config.flush_messages
-        if is_flush_due:
-            self._write_flush_files()
-        segment.append(batch, header)
-        self.log_end_offset = header.next_offset
-        if header.producer_id >= 0:
-            note_batch(self.producers, header, segment, batch)
-        if is_flush_due:
-            self.flush(now_ms)
-
-    def write_run(
+    def _write(
         self,
         batches: Sequence[bytearray | memoryview],
         headers: Sequence[BatchHeader],
-        *,
         now_ms: int,
     ) -> None:
-        """For `append_run`: what it has found to belong here and stamped."""
+        """Write stamped batches by one write. If they are several, they are data, and no segment is rolled between them."""
+        first = headers[0]
+        if first.leader_epoch != self.leader_epochs.latest:
+            self.assign_epoch(first.leader_epoch, first.base_offset)
+        segment = self.segments.active
+        if (
+            segment.should_roll(first.last_offset, len(batches[0]), first.max_timestamp, now_ms)
+            # Rolled for a batch behind a gap, which then could not be written.
+            or segment.base_offset > first.base_offset
+        ):
+            segment = self.roll(now_ms, first.base_offset)
         end_offset = headers[-1].next_offset
         is_flush_due = end_offset - self.recovery_point >= self.config.flush_messages
         if is_flush_due:
             self._write_flush_files()
-        self.segments.active.append_run(batches, headers)
+        segment.append(batches, headers)
         self.log_end_offset = end_offset
-        for header in headers:
-            if header.producer_id >= 0:
-                self.producers.note_data(header)
+        if first.producer_id >= 0:  # batches that are written together have the same producer
+            if first.is_control:
+                note_batch(self.producers, first, segment, batches[0])
+            else:
+                for header in headers:
+                    self.producers.note_data(header)
         if is_flush_due:
             self.flush(now_ms)
 
@@ -239,14 +250,14 @@ class PartitionLog:
 
     def read(
         self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool = True
-    ) -> FileSlice | Refused:
+    ) -> FileSlice | Refusal:
         """Whole batches from the one that holds `offset` on, none at or past `end_offset`, from one segment.
 
         `max_bytes` is soft if `at_least_one`: the first batch is returned even if it alone is larger.
         """
         self._require_open()
         if not self.log_start_offset <= offset <= self.log_end_offset:
-            return Refused(
+            return Refusal(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self.topic_partition} has offsets {self.log_start_offset} to "
                 f"{self.log_end_offset}, not {offset}",

@@ -10,7 +10,6 @@ from typing import Final
 
 from headrace.errors import BatchTooLarge, CorruptBatch
 from headrace.ids import TopicPartition
-from headrace.log.append_result import RecordError, Refused
 from headrace.log.batch_filter import inflate
 from headrace.log.log_config import LogConfig
 from headrace.log.steps import Steps
@@ -20,12 +19,14 @@ from headrace.records.batch_view import (
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
+    has_valid_crc,
     pack_header,
     renew_crc,
 )
 from headrace.records.compression import Codec, compress
 from headrace.records.varints import read_varint
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import RecordError, Refusal
 
 AT_ONCE_RECORDS: Final = 500
 AT_ONCE_BYTES: Final = 1024 * 1024
@@ -55,19 +56,19 @@ def check_steps(
     config: LogConfig,
     now_ms: int,
     topic_partition: TopicPartition,
-) -> Steps[bytearray | Refused | None]:
+) -> Steps[bytearray | Refusal | None]:
     """Check each record; the batch in another codec where the topic demands one, None to take it as it is."""
     payload = inflated(batch, header, AT_ONCE_BYTES)
     if isinstance(payload, BatchTooLarge):
         payload = yield partial(inflated, batch, header, MAX_OPENED_BYTES)
     if isinstance(payload, CorruptBatch):
-        return Refused(ErrorCode.INVALID_RECORD, str(payload))
+        return Refusal(ErrorCode.INVALID_RECORD, str(payload))
     check = RecordCheck(payload, header, config, now_ms, topic_partition)
     try:
         while not check.go_on(AT_ONCE_RECORDS):
             yield None
     except CorruptBatch as error:
-        return Refused(ErrorCode.INVALID_RECORD, f"{error} in topic partition {topic_partition}")
+        return Refusal(ErrorCode.INVALID_RECORD, f"{error} in topic partition {topic_partition}")
     refused = check.refusal()
     codec = target_codec(header, config)
     if refused is not None or codec == header.codec:
@@ -77,6 +78,31 @@ def check_steps(
         return pack()
     packed: bytearray = yield pack
     return packed
+
+
+def fault_among_first(
+    batch: Buffer,
+    header: BatchHeader,
+    count: int,
+    config: LogConfig,
+    topic_partition: TopicPartition,
+) -> Refusal | None:
+    """What is wrong with the structure of the first `count` records, if they can be opened at once.
+
+    Only for batches with a valid checksum is that the producer's fault; others are left to the checks of the log.
+    """
+    payload = inflated(batch, header, AT_ONCE_BYTES)
+    if isinstance(payload, BatchTooLarge):
+        return None
+    try:
+        if isinstance(payload, CorruptBatch):
+            raise payload
+        RecordCheck(payload, header, config, 0, topic_partition).go_on(count)
+    except CorruptBatch as error:
+        if has_valid_crc(batch):
+            text = f"{error} in topic partition {topic_partition}"
+            return Refusal(ErrorCode.INVALID_RECORD, text)
+    return None
 
 
 def inflated(batch: Buffer, header: BatchHeader, limit_bytes: int) -> bytes | CorruptBatch:
@@ -205,7 +231,7 @@ class RecordCheck:
             raise CorruptBatch(f"a record claims the timestamp {self.max_timestamp}")
         return True
 
-    def refusal(self) -> Refused | None:
+    def refusal(self) -> Refusal | None:
         """What is wrong with records that could be read."""
         if not self._errors:
             return None
@@ -218,9 +244,9 @@ class RecordCheck:
                 f"One or more records have been rejected due to {self._error_count} record errors in "
                 f"total, and only showing the first three errors at most: [{shown}]"
             )
-            return Refused(ErrorCode.INVALID_RECORD, text, tuple(self._errors))
+            return Refusal(ErrorCode.INVALID_RECORD, text, tuple(self._errors))
         text = "One or more records have been rejected due to invalid timestamp"
-        return Refused(ErrorCode.INVALID_TIMESTAMP, text, tuple(self._errors))
+        return Refusal(ErrorCode.INVALID_TIMESTAMP, text, tuple(self._errors))
 
     def _add_keyless(self, index: int) -> None:
         self._has_keyless = True

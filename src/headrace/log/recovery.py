@@ -16,16 +16,16 @@ from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFull
 from headrace.ids import TopicPartition
-from headrace.log.batch_scan import BatchScan, Surroundings, fitting_batches
-from headrace.log.checkpoint import LEADER_EPOCH_FILE, read_epochs
-from headrace.log.disk import Disk
+from headrace.log.compaction.swap import finish_swaps
+from headrace.log.files.checkpoint import LEADER_EPOCH_FILE, read_epochs
+from headrace.log.files.disk import Disk
+from headrace.log.files.recovery_notes import RecoveryNotes, read_notes
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producer_replay import note_batch
-from headrace.log.recovery_notes import RecoveryNotes, read_notes
-from headrace.log.segment import Segment, SegmentSizes, offset_name
-from headrace.log.swap import finish_swaps
+from headrace.log.producers.producer_replay import note_batch
+from headrace.log.segments.batch_scan import BatchScan, Surroundings, fitting_batches
+from headrace.log.segments.segment import Segment, SegmentSizes, offset_name
 
 _logger = logging.getLogger(__name__)
 

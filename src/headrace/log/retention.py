@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
-from headrace.log.segment import Segment
+from headrace.log.segments.segment import Segment
 
 
 class Reason(Enum):

@@ -2,7 +2,7 @@
 
 It yields None at such a point, or a function without arguments that is worth a thread of its own because it spends its
 time outside of Python (a codec); what that returns is sent back. `run_at_once` is the driver for those who may wait;
-the broker's is `broker.long_work`.
+the broker's is `broker.requests.long_work`.
 """
 
 from collections.abc import Callable, Generator

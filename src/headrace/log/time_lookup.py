@@ -11,7 +11,7 @@ from headrace.errors import BatchTooLarge, CorruptBatch
 from headrace.log.batch_filter import record_slices
 from headrace.log.partition_log import PartitionLog
 from headrace.log.record_check import AT_ONCE_BYTES, AT_ONCE_RECORDS, inflated
-from headrace.log.segment import FoundBatch, Segment
+from headrace.log.segments.segment import FoundBatch, Segment
 from headrace.log.steps import Steps
 from headrace.records.batch_view import NO_TIMESTAMP, has_valid_crc
 from headrace.records.compression import DEFAULT_LIMIT_BYTES

@@ -21,7 +21,7 @@ Layout (big endian), see docs/formats/segment.md:
 Because offset and leader epoch lie outside the checksum, a leader stamps them without touching the payload.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -33,6 +33,7 @@ Buffer = bytes | bytearray | memoryview
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 _OFFSET_AND_LENGTH: Final = Struct(">qi")
 _LENGTH: Final = Struct(">i")
+_PLACE: Final = Struct(">qii")  # base offset, length, leader epoch
 _I32: Final = Struct(">i")
 _U32: Final = Struct(">I")
 _I64: Final = Struct(">q")
@@ -185,9 +186,20 @@ def unstamp(batch: bytearray | memoryview, header: BatchHeader) -> None:
     batch[:HEADER_BYTES] = pack_header(header)
 
 
-def stamped_header(header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
-    """What `stamp` makes of a header, without reading it again."""
-    return _row(BatchHeader, (base_offset, header[1], leader_epoch, *header[3:]))
+def stamp_all(
+    batches: Sequence[bytearray | memoryview],
+    headers: Iterable[BatchHeader],
+    base_offset: int,
+    leader_epoch: int,
+) -> list[BatchHeader]:
+    """Give batches that were read before their places in the log, one behind the other. Returns their headers after that."""
+    stamped: list[BatchHeader] = []
+    for header in headers:
+        length = header[1]
+        _PLACE.pack_into(batches[len(stamped)], 0, base_offset, length, leader_epoch)
+        stamped.append(_row(BatchHeader, (base_offset, length, leader_epoch, *header[3:])))
+        base_offset += header.last_offset_delta + 1
+    return stamped
 
 
 def stamp_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
@@ -196,6 +208,13 @@ def stamp_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
     _I16.pack_into(batch, 21, attributes | _LOG_APPEND_TIME)
     _I64.pack_into(batch, 35, now_ms)
     renew_crc(batch)
+
+
+def stamp_append_times(batches: Sequence[bytearray | memoryview], now_ms: int) -> list[BatchHeader]:
+    """Make the broker's clock the timestamp of all batches. Returns their headers after that."""
+    for batch in batches:
+        stamp_append_time(batch, now_ms)
+    return [read_header(batch) for batch in batches]
 
 
 def stamp_delete_horizon(batch: bytearray | memoryview, horizon_ms: int) -> None:

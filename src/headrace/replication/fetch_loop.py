@@ -8,17 +8,17 @@ the question is dropped and asked anew with it.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from headrace.client.async_connection import AsyncConnection, connect
+from headrace.client.async_connection import AsyncConnection
 from headrace.client.exchange import Disconnected
 from headrace.errors import DiskFailed, LogClosed, MalformedMessage
 from headrace.ids import TopicPartition
 from headrace.replication.fetch_session import Asked, FollowerSession
 from headrace.replication.following import (
-    Taken,
+    FetchOutcome,
     counts,
     is_taken_whole,
     lag_after,
@@ -78,7 +78,7 @@ class FetchLoop:
     def __init__(
         self,
         broker_id: int,
-        address: Callable[[], tuple[str, int] | None],
+        connect: Callable[[], Awaitable[AsyncConnection]],
         broker_epoch: Callable[[], int],
         settings: FollowerSettings,
         clock: Callable[[], int],
@@ -86,12 +86,12 @@ class FetchLoop:
         throttle: FetchThrottle | None = None,
         on_broken: Callable[[], None] = lambda: None,
     ) -> None:
-        """`address` is where the leader is now, None while it is gone.
+        """`connect` opens a connection to the leader, wherever it is now. Disconnected while it is gone.
 
         `on_broken` hears of every connection that ended without our doing.
         """
         self._broker_id = broker_id
-        self._address = address
+        self._connect = connect
         self._broker_epoch = broker_epoch
         self._settings = settings
         self._clock = clock
@@ -139,12 +139,11 @@ class FetchLoop:
     async def run(self) -> None:
         """Fetch, again and again, until cancelled."""
         while True:
-            address = self._address()
-            if address is not None and self._partitions:
+            if self._partitions:
                 try:
-                    connection = await connect(*address, client_id=f"replica-{self._broker_id}")
+                    connection = await self._connect()
                 except _GONE as error:
-                    _logger.debug("no connection to %s:%d: %s", *address, error)
+                    _logger.debug("no connection to the leader: %s", error)
                 else:
                     await self._serve(connection)
             await self._pause(self._settings.backoff_ms)
@@ -206,7 +205,7 @@ class FetchLoop:
         self._hold_back()
         if not 0 <= now_ms - self._looked_ms < _LOOK_AROUND_MS:
             self._looked_ms = now_ms
-            self._session.stir_all()
+            self._session.mark_all_changed()
         return pause_ms
 
     def _hold_back(self) -> None:
@@ -255,11 +254,11 @@ class FetchLoop:
         if self._throttle is not None:
             self._throttle.passed(partition.topic_partition, len(data.records or b""))
         try:
-            self._session.stir(partition)
+            self._session.mark_changed(partition)
             taken = take(partition, data, now_ms=self._clock())
-            if taken is Taken.ASK_FOR_START:
+            if taken is FetchOutcome.ASK_FOR_START:
                 taken = await self._ask_for_start(connection, partition)
-            if taken is Taken.WAIT:
+            if taken is FetchOutcome.WAIT:
                 self._wait(partition)
             else:
                 self._backoffs.pop(partition, None)
@@ -271,7 +270,9 @@ class FetchLoop:
             self.remove(partition)
             self._on_disk_failed(partition, error)
 
-    async def _ask_for_start(self, connection: AsyncConnection, partition: Partition) -> Taken:
+    async def _ask_for_start(
+        self, connection: AsyncConnection, partition: Partition
+    ) -> FetchOutcome:
         name, index = partition.topic_partition
         epoch = partition.leader_epoch
         ask = ListOffsetsPartition(
@@ -284,9 +285,9 @@ class FetchLoop:
             response = await connection.send(request, _LIST_OFFSETS_VERSION)
         answer = response.topics[0].partitions[0]
         if not counts(partition, epoch):
-            return Taken.GO_ON
+            return FetchOutcome.GO_ON
         if answer.error_code:
-            return Taken.WAIT
+            return FetchOutcome.WAIT
         return take_start(partition, answer.offset, now_ms=self._clock())
 
     def _wait(self, partition: Partition) -> None:

@@ -41,7 +41,7 @@ class Asked(NamedTuple):
 class FollowerSession:
     """The session of this broker with one leader."""
 
-    __slots__ = ("_by_place", "_epoch", "_max_bytes", "_session_id", "_stirred", "_told", "_wanted")
+    __slots__ = ("_by_place", "_changed", "_epoch", "_max_bytes", "_session_id", "_told", "_wanted")
 
     def __init__(self, max_bytes: int) -> None:
         """`max_bytes` are asked for of each partition."""
@@ -49,7 +49,7 @@ class FollowerSession:
         self._session_id = _NO_SESSION
         self._epoch = _FULL
         self._wanted: dict[Partition, None] = {}
-        self._stirred: dict[Partition, None] = {}  # may have changed since they were told
+        self._changed: dict[Partition, None] = {}  # may have changed since they were told
         self._told: dict[Partition, Told] = {}
         self._by_place: dict[Place, Partition] = {}
 
@@ -59,31 +59,31 @@ class FollowerSession:
     def want(self, partition: Partition) -> None:
         """Ask for it from now on."""
         self._wanted[partition] = None
-        self._stirred[partition] = None
+        self._changed[partition] = None
 
     def leave(self, partition: Partition) -> None:
         """Do not ask for it until it is wanted again."""
         self._wanted.pop(partition, None)
-        self._stirred[partition] = None
+        self._changed[partition] = None
 
-    def stir(self, partition: Partition) -> None:
-        """Its log may have changed."""
-        self._stirred[partition] = None
+    def mark_changed(self, partition: Partition) -> None:
+        """The log of this partition may have changed."""
+        self._changed[partition] = None
 
-    def stir_all(self) -> None:
-        """So may all of them: old records are deleted without a word."""
-        self._stirred.update(self._wanted)
+    def mark_all_changed(self) -> None:
+        """The log start offset of every partition may have changed: retention moves it without a notice."""
+        self._changed.update(self._wanted)
 
     def ask(self) -> Asked:
         """The next request: for all that are wanted, and for no others."""
         if self._epoch == _FULL:
             self._told.clear()
             self._by_place.clear()
-            self._stirred.update(self._wanted)
+            self._changed.update(self._wanted)
         told = self._told
         changed: list[Partition] = []
         left: list[Partition] = []
-        for partition in self._stirred:
+        for partition in self._changed:
             if partition in self._wanted:
                 state = _state(partition)
                 if told.get(partition) != state:
@@ -91,7 +91,7 @@ class FollowerSession:
                     changed.append(partition)
             elif told.pop(partition, None) is not None:
                 left.append(partition)
-        self._stirred.clear()
+        self._changed.clear()
         for partition in changed:
             self._by_place[_place(partition)] = partition
         gone = [partition for partition in left if self._forget(partition)]

@@ -10,7 +10,12 @@ import logging
 from headrace.errors import CorruptBatch, DiskFull
 from headrace.log.leader_epochs import EpochEnd
 from headrace.records.batch_view import read_header
-from headrace.replication.follower import next_fetch, truncation_offset
+from headrace.replication.follower import (
+    deletes_committed,
+    may_delete_committed,
+    next_fetch,
+    truncation_offset,
+)
 from headrace.replication.partition import Partition
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import FetchPartition, PartitionData
@@ -18,7 +23,7 @@ from headrace.wire.messages.fetch import FetchPartition, PartitionData
 _logger = logging.getLogger(__name__)
 
 
-class Taken(enum.Enum):
+class FetchOutcome(enum.Enum):
     """What to do after an answer."""
 
     GO_ON = enum.auto()
@@ -52,7 +57,7 @@ def is_taken_whole(answer: PartitionData) -> bool:
     return answer.diverging_epoch is None
 
 
-def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
+def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> FetchOutcome:
     """Bring the log closer to the leader's, by an answer that counts. Raises LogClosed, DiskFailed.
 
     On a full disk the follower keeps what it could write and asks for the rest again, later.
@@ -60,27 +65,33 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> Taken:
     try:
         return _take(partition, answer, now_ms)
     except DiskFull as error:
-        partition.refuse_for_disk(error)
-        return Taken.WAIT
+        partition.refuse_for_disk(error, now_ms=now_ms)
+        return FetchOutcome.WAIT
 
 
-def _take(partition: Partition, answer: PartitionData, now_ms: int) -> Taken:
+def _take(partition: Partition, answer: PartitionData, now_ms: int) -> FetchOutcome:
     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        return Taken.ASK_FOR_START
+        return FetchOutcome.ASK_FOR_START
     if answer.error_code:
-        return Taken.WAIT
+        return FetchOutcome.WAIT
     if answer.diverging_epoch is not None:
         leader = EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
         log = partition.log
         cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
+        if _must_keep(partition, leader, cut):
+            return FetchOutcome.WAIT
         if cut <= answer.log_start_offset and partition.high_watermark < answer.log_start_offset:
-            # Nothing would be left that the leader has, nor a word of whether the rest is what it had.
+            # The cut is at or below the leader's log start offset: no record would remain that both have, so start empty there.
             partition.start_again_at(answer.log_start_offset, now_ms=now_ms)
         else:
             partition.truncate_as_follower(cut, now_ms=now_ms)
-        return Taken.GO_ON
+        return FetchOutcome.GO_ON
+    cut_before = _batch_to_replace(partition, answer.records or b"")
+    if cut_before is not None:
+        if _must_keep(partition, EpochEnd(-1, cut_before), cut_before):
+            return FetchOutcome.WAIT
+        partition.truncate_as_follower(cut_before, now_ms=now_ms)
     try:
-        _make_way(partition, answer.records or b"", now_ms)
         partition.append_as_follower(
             answer.records or b"",
             high_watermark=answer.high_watermark,
@@ -89,8 +100,34 @@ def _take(partition: Partition, answer: PartitionData, now_ms: int) -> Taken:
         )
     except CorruptBatch as error:
         _logger.error("%s: %s", partition.topic_partition, error)
-        return Taken.WAIT
-    return Taken.GO_ON
+        return FetchOutcome.WAIT
+    return FetchOutcome.GO_ON
+
+
+def _must_keep(partition: Partition, leader: EpochEnd, cut: int) -> bool:
+    """Whether the cut would delete committed records that no election has given up. Then operators are told."""
+    log, high_watermark = partition.log, partition.high_watermark
+    if log.log_start_offset == log.log_end_offset:
+        return False  # an empty log has nothing to lose
+    lossy = partition.lossy_epochs
+    if partition.is_of_other_history:
+        lossy = lossy._replace(crashed=-1)
+        reason = f"this replica knows of leader epoch {partition.newest_epoch}, which the coordination store has never given out"
+    else:
+        may_lack_epochs = log.config.cleanup_compact or log.notes.has_gaps
+        if not deletes_committed(leader, cut, high_watermark, may_lack_epochs=may_lack_epochs):
+            return False
+        reason = (
+            f"those below {high_watermark} were committed, and no unclean election gave them up"
+        )
+    if may_delete_committed(log.leader_epochs, lossy):
+        return False
+    partition.refuse_leader(
+        f"does not follow broker {partition.leader_id}, which leads in leader epoch {partition.leader_epoch}: that broker lacks"
+        f" records from offset {cut} on, and {reason}. It keeps its records and stays out of the ISR. A restored"
+        " backup of the coordination store is the usual cause: see docs/operating/cluster.md, a restored backup"
+    )
+    return True
 
 
 def lag_after(partition: Partition, answer: PartitionData) -> int:
@@ -98,8 +135,8 @@ def lag_after(partition: Partition, answer: PartitionData) -> int:
     return max(0, answer.high_watermark - partition.log.log_end_offset)
 
 
-def _make_way(partition: Partition, records: bytes | memoryview, now_ms: int) -> None:
-    """Cut to where the leader's batch begins, if our log ends inside it.
+def _batch_to_replace(partition: Partition, records: bytes | memoryview) -> int | None:
+    """Where the leader's first batch begins, if our log ends inside it; else None.
 
     That is how it looks when the leader's log starts in the middle of a batch: ours begins there, empty, or it reaches there
     with a tail of its own that the leader no longer has an epoch to tell from.
@@ -108,16 +145,17 @@ def _make_way(partition: Partition, records: bytes | memoryview, now_ms: int) ->
     if len(records):
         first = read_header(records)
         if first.base_offset < end_offset < first.next_offset:
-            partition.truncate_as_follower(first.base_offset, now_ms=now_ms)
+            return first.base_offset
+    return None
 
 
-def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> Taken:
+def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> FetchOutcome:
     """The leader's log starts at this offset, by an answer that counts. Raises LogClosed, DiskFailed."""
     end_offset = partition.log.log_end_offset
     is_empty = partition.log.log_start_offset == end_offset
     if leader_start_offset == end_offset or (leader_start_offset < end_offset and not is_empty):
         # Our log reaches into the leader's: the epochs will tell where to cut.
-        return Taken.WAIT
+        return FetchOutcome.WAIT
     # An empty log has no epochs to compare by. If it is past the leader's end, the leader was elected uncleanly.
     _logger.warning(
         "%s starts again at %d: the leader does not have %d",
@@ -128,6 +166,6 @@ def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -
     try:
         partition.start_again_at(leader_start_offset, now_ms=now_ms)
     except DiskFull as error:
-        partition.refuse_for_disk(error)
-        return Taken.WAIT
-    return Taken.GO_ON
+        partition.refuse_for_disk(error, now_ms=now_ms)
+        return FetchOutcome.WAIT
+    return FetchOutcome.GO_ON

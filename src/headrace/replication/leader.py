@@ -1,9 +1,12 @@
-"""What a leader knows of its followers, and how far its log is committed (pure).
+"""What a leader knows of its followers, and how far its log is committed by that (pure).
+
+Owns the followers' progress, the controller's newest word on the partition, and a proposed ISR. The log end offset and the
+high watermark belong to the log and to the partition, which pass them in.
 
 Rules:
 - A follower counts only by fetches made in this leader's own epoch.
-- The high watermark is the least end offset among the in-sync replicas, never goes back, and does not move while fewer
-  than the minimum are in sync (KIP-966): who left before then still has all that is committed.
+- What the in-sync replicas all have is committed, but nothing is while fewer than the minimum are in sync (KIP-966): who
+  left before then still has all that is committed.
 - While a change of the ISR is under way, the old and the proposed members both count (the maximal ISR).
 - A follower may join the ISR once it has reached the high watermark and the start of this epoch; it leaves when it has not
   been at the leader's end for `replica.lag.time.max.ms`. Whoever has left starts from nothing: it may have come back empty.
@@ -58,43 +61,61 @@ class LeaderState:
 
     __slots__ = (
         "_broker_id",
-        "_end_offset",
-        "_epoch_start_offset",
+        "_counted",
         "_followers",
         "_proposed_epochs",
-        "high_watermark",
-        "isr",
-        "leader_epoch",
-        "needed_isr",
-        "partition_epoch",
+        "assignment",
+        "epoch_start_offset",
+        "has_min_isr",
         "proposed_isr",
     )
 
     def __init__(
-        self,
-        broker_id: int,
-        state: PartitionAssignment,
-        *,
-        log_end_offset: int,
-        high_watermark: int,
-        now_ms: int,
+        self, broker_id: int, assignment: PartitionAssignment, *, log_end_offset: int, now_ms: int
     ) -> None:
-        assert broker_id in state.isr, (
-            f"broker {broker_id} leads without being in sync: {state.isr}"
+        assert broker_id in assignment.isr, (
+            f"broker {broker_id} leads without being in sync: {assignment.isr}"
         )
         self._broker_id = broker_id
-        self._end_offset = log_end_offset
-        self._epoch_start_offset = log_end_offset
+        self.epoch_start_offset = log_end_offset
         self._followers = {
-            replica: FollowerProgress(now_ms) for replica in state.replicas if replica != broker_id
+            replica: FollowerProgress(now_ms)
+            for replica in assignment.replicas
+            if replica != broker_id
         }
-        self.leader_epoch = state.leader_epoch
-        self.partition_epoch = state.partition_epoch
-        self.isr = state.isr
-        self.needed_isr = state.needed_isr
-        self.proposed_isr: tuple[int, ...] | None = None
         self._proposed_epochs: dict[int, int] = {}
-        self.high_watermark = high_watermark
+        self._decide(assignment, None)
+
+    def _decide(
+        self, assignment: PartitionAssignment, proposed_isr: tuple[int, ...] | None
+    ) -> None:
+        """Go by this word of the controller and this proposal, and note what follows from them for every append."""
+        self.assignment = assignment
+        self.proposed_isr = proposed_isr
+        # Whether the ISR has the minimum; without it nothing is committed, and acks=all is refused.
+        self.has_min_isr = len(assignment.isr) >= assignment.needed_isr
+        counted = dict.fromkeys((*assignment.isr, *(proposed_isr or ())))
+        self._counted = [self._followers[each] for each in counted if each != self._broker_id]
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The in-sync replicas, as decided by the controller."""
+        return self.assignment.isr
+
+    @property
+    def needed_isr(self) -> int:
+        """How many replicas must be in sync before anything is committed."""
+        return self.assignment.needed_isr
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of this leadership."""
+        return self.assignment.leader_epoch
+
+    @property
+    def partition_epoch(self) -> int:
+        """The controller's number for its newest word on the partition."""
+        return self.assignment.partition_epoch
 
     @property
     def replica_count(self) -> int:
@@ -104,37 +125,36 @@ class LeaderState:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether fewer are in sync than acks=all needs; while a change is under way, all of the maximal ISR count."""
-        in_sync = len(self.isr)
-        if in_sync < self.needed_isr and self.proposed_isr is not None:
-            in_sync = len({*self.isr, *self.proposed_isr})
-        return in_sync < self.needed_isr
-
-    @property
-    def knows_what_is_committed(self) -> bool:
-        """Whether the high watermark has reached where this epoch began: until then, more may be committed than it tells."""
-        return self.high_watermark >= self._epoch_start_offset
+        if self.has_min_isr:
+            return False
+        return len({*self.isr, *(self.proposed_isr or ())}) < self.needed_isr
 
     # ---- progress
 
-    def on_append(self, log_end_offset: int) -> bool:
-        """The leader's own log grew. Returns whether the high watermark moved."""
-        self._end_offset = log_end_offset
-        return self.advance()
+    def committed_offset(self, log_end_offset: int) -> int:
+        """Everything below is on all replicas that count; -1 while fewer than the minimum are in sync."""
+        if not self.has_min_isr:
+            return UNKNOWN
+        committed = log_end_offset
+        for progress in self._counted:
+            committed = min(committed, progress.end_offset)
+        return committed
 
     def on_follower_fetch(
         self,
         replica: int,
         fetch_offset: int,
         *,
+        log_end_offset: int,
         broker_epoch: int,
         now_ms: int,
         log_start_offset: int = UNKNOWN,
-    ) -> bool:
-        """A follower of this epoch has everything below `fetch_offset`. Returns whether the high watermark moved."""
+    ) -> None:
+        """A follower of this epoch has everything below `fetch_offset`."""
         progress = self._followers.get(replica)
         if progress is None or UNKNOWN < broker_epoch < progress.broker_epoch:
-            return False  # a stranger, or a late word of a former incarnation
-        if fetch_offset >= self._end_offset:
+            return  # a stranger, or a late word of a former incarnation
+        if fetch_offset >= log_end_offset:
             progress.caught_up_ms = now_ms
         elif progress.fetched_ms != UNKNOWN and fetch_offset >= progress.leader_end_offset:
             # It has what was there when it last asked: it was caught up then.
@@ -143,21 +163,7 @@ class LeaderState:
         progress.log_start_offset = log_start_offset
         progress.broker_epoch = broker_epoch
         progress.fetched_ms = now_ms
-        progress.leader_end_offset = self._end_offset
-        return self.advance()
-
-    def advance(self) -> bool:
-        """Move the high watermark as far as it may go. Returns whether it moved."""
-        if len(self.isr) < self.needed_isr:
-            return False
-        committed = self._end_offset
-        for replica in self.isr + (self.proposed_isr or ()):
-            if replica != self._broker_id:
-                committed = min(committed, self._followers[replica].end_offset)
-        if committed <= self.high_watermark:
-            return False
-        self.high_watermark = committed
-        return True
+        progress.leader_end_offset = log_end_offset
 
     def low_watermark(self, log_start_offset: int, live: Container[int]) -> int:
         """The least log start offset of the leader, which is given, and the followers on live brokers; -1 if one did not fetch yet."""
@@ -170,28 +176,31 @@ class LeaderState:
 
     # ---- the ISR
 
-    def next_isr(self, *, now_ms: int, max_lag_ms: int) -> tuple[int, ...] | None:
+    def next_isr(
+        self, *, log_end_offset: int, high_watermark: int, now_ms: int, max_lag_ms: int
+    ) -> tuple[int, ...] | None:
         """The ISR that should be proposed now; None if the present one is right or a change is under way."""
         if self.proposed_isr is not None:
             return None
+        isr, least_offset = self.isr, max(high_watermark, self.epoch_start_offset)
         wanted = tuple(
             replica
             for replica in (self._broker_id, *self._followers)
             if replica == self._broker_id
-            or (replica in self.isr and not self._lags(replica, now_ms, max_lag_ms))
-            or (replica not in self.isr and self._may_join(replica))
+            or (
+                not self._lags(replica, log_end_offset, now_ms, max_lag_ms)
+                if replica in isr
+                else self._may_join(replica, least_offset)
+            )
         )
-        return None if set(wanted) == set(self.isr) else wanted
+        return None if set(wanted) == set(isr) else wanted
 
-    def _lags(self, replica: int, now_ms: int, max_lag_ms: int) -> bool:
+    def _lags(self, replica: int, log_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         progress = self._followers[replica]
-        return (
-            progress.end_offset != self._end_offset and now_ms - progress.caught_up_ms > max_lag_ms
-        )
+        return progress.end_offset != log_end_offset and now_ms - progress.caught_up_ms > max_lag_ms
 
-    def _may_join(self, replica: int) -> bool:
-        end_offset = self._followers[replica].end_offset
-        return end_offset >= self.high_watermark and end_offset >= self._epoch_start_offset
+    def _may_join(self, replica: int, least_offset: int) -> bool:
+        return self._followers[replica].end_offset >= least_offset
 
     def progress_of(self, replica: int) -> FollowerProgress | None:
         """What is known of a follower; None for the leader itself or nobody."""
@@ -212,7 +221,7 @@ class LeaderState:
         """The controller is being asked: until it answers, old and new members count."""
         assert self.proposed_isr is None, "two changes of the ISR at once"
         self._proposed_epochs = {replica: self.broker_epoch(replica) for replica in isr}
-        self.proposed_isr = isr
+        self._decide(self.assignment, isr)
 
     def give_time(self, now_ms: int) -> None:
         """The followers could not fetch for a while, which was not their fault."""
@@ -221,18 +230,14 @@ class LeaderState:
 
     def withdraw(self) -> None:
         """The controller certainly did not take the proposal."""
-        self.proposed_isr = None
+        self._decide(self.assignment, None)
 
-    def decided(self, state: PartitionAssignment, *, now_ms: int) -> bool:
-        """The controller's newest word on this partition. Returns whether the high watermark moved."""
-        if state.partition_epoch <= self.partition_epoch:
-            return False
-        replicas = state.replicas
-        excluded = set(self.isr) - set(state.isr)
-        self.partition_epoch = state.partition_epoch
-        self.isr = state.isr
-        self.needed_isr = state.needed_isr
-        self.proposed_isr = None
+    def decided(self, assignment: PartitionAssignment, *, now_ms: int) -> None:
+        """The controller's newest word on this partition."""
+        if assignment.partition_epoch <= self.partition_epoch:
+            return
+        replicas = assignment.replicas
+        excluded = set(self.isr) - set(assignment.isr)
         for replica in replicas:
             if replica != self._broker_id and (
                 replica not in self._followers or replica in excluded
@@ -240,4 +245,4 @@ class LeaderState:
                 self._followers[replica] = FollowerProgress(now_ms)
         for gone in set(self._followers) - set(replicas):
             del self._followers[gone]
-        return self.advance()
+        self._decide(assignment, None)

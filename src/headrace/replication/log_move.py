@@ -6,18 +6,19 @@ is whole and synced, gets the real name, and only then the original loses it. If
 name again. A crash in between leaves two logs, of which the next start keeps the one that has more; one in the midst of copying leaves a `-future` directory, and the move begins anew.
 """
 
+from contextlib import suppress
 from uuid import UUID
 
 from headrace.errors import CorruptBatch, DiskFailed, LogClosed
-from headrace.log.append_result import Refused
-from headrace.log.checkpoint import write_topic_id
-from headrace.log.disk import Disk
+from headrace.log.files.checkpoint import write_topic_id
+from headrace.log.files.disk import Disk
 from headrace.log.leader_epochs import UNKNOWN_EPOCH_END
 from headrace.log.log_dirs import FUTURE_SUFFIX, LogDir
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_view import read_header
 from headrace.replication.follower import next_fetch, truncation_offset
+from headrace.wire.refusal import Refusal
 
 
 class LogMove:
@@ -38,12 +39,25 @@ class LogMove:
         self.target = target
         self.log = log
         path = f"{target.path}/{log.topic_partition}.{id_.hex}{FUTURE_SUFFIX}"
-        self.copy = open_log(
-            disk, path, log.topic_partition, log.config, now_ms=now_ms, topic_id=log.topic_id
-        )
-        if log.topic_id is not None:
-            write_topic_id(disk, path, log.topic_id)
+        try:
+            self.copy = open_log(
+                disk, path, log.topic_partition, log.config, now_ms=now_ms, topic_id=log.topic_id
+            )
+            if log.topic_id is not None:
+                self._write_topic_id(path, log.topic_id)
+        except DiskFailed:
+            # A move that did not begin leaves nothing behind, because it would take room until the next start.
+            with suppress(DiskFailed):
+                disk.remove_tree(path)
+            raise
         target.futures[log.topic_partition] = self.copy
+
+    def _write_topic_id(self, path: str, topic_id: UUID) -> None:
+        try:
+            write_topic_id(self._disk, path, topic_id)
+        except DiskFailed:
+            self.copy.abandon()
+            raise
 
     @property
     def lag(self) -> int:
@@ -73,7 +87,7 @@ class LogMove:
     def read(self, max_bytes: int) -> bytes:
         """What an aligned copy lacks next. DiskFailed here is the original's."""
         found = self.log.read(self.copy.log_end_offset, max_bytes, self.log.log_end_offset)
-        assert not isinstance(found, Refused), found
+        assert not isinstance(found, Refusal), found
         return found.copy() if found.length else b""
 
     def write(self, records: bytes, *, now_ms: int) -> None:

@@ -14,41 +14,47 @@ from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.append_check import Opened
-from headrace.log.append_result import Appended, Refused
-from headrace.log.append_run import append_run
-from headrace.log.file_slice import FileSlice
+from headrace.log.append_result import Appended
+from headrace.log.files.file_slice import FileSlice
 from headrace.log.leader_epochs import UNKNOWN_EPOCH_END, EpochEnd
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producers.producer_state import BATCHES_KEPT
 from headrace.records.batch_view import BatchHeader
+from headrace.replication.disk_full_notice import DiskFullNotice
 from headrace.replication.fencing import ANY_EPOCH, refuse_epoch
+from headrace.replication.follower import NO_LOSS, LossyEpochs
 from headrace.replication.leader import LeaderState, PartitionAssignment
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
-from headrace.replication.room_note import RoomNote
-from headrace.replication.waiting import GrowthWaiters, OffsetWaiters
+from headrace.replication.waiting import ChangeWaiters, OffsetWaiters
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 
 _logger = logging.getLogger(__name__)
 
-NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
+NOT_LEADER: Final = Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead here")
 
 
 class Partition:
-    """See the module's text."""
+    """One replica of a partition on this broker."""
 
     __slots__ = (
+        "_disk_full_notice",
         "_high_watermark",
         "_leader",
         "_lease",
         "_on_disk_failed",
-        "_room",
         "_suspended",
-        "appended",
+        "_unfollowable",
+        "append_waiters",
         "committed",
-        "growth",
+        "high_watermark_waiters",
+        "is_of_other_history",
         "leader_epoch",
         "leader_id",
         "log",
         "log_starts",
+        "lossy_epochs",
+        "seen_epoch",
         "topic_id",
         "topic_partition",
     )
@@ -62,24 +68,32 @@ class Partition:
         high_watermark: int,
         on_disk_failed: Callable[["Partition", DiskFailed], None],
         lease: SessionLease = ENDLESS,
+        seen_epoch: int = -1,
     ) -> None:
-        """`lease`: past its end nothing is appended as leader, because another leader may have been elected."""
+        """`lease`: past its end nothing is appended as leader, because another leader may have been elected.
+
+        `seen_epoch`: the newest leader epoch of which this replica was told, by a checkpoint.
+        """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = -1
         self.leader_id = -1
+        self.seen_epoch = seen_epoch  # of the history that the log belongs to
+        self.is_of_other_history = False
+        self.lossy_epochs = NO_LOSS
+        self._unfollowable: str | None = None
         self.committed = OffsetWaiters()
-        self.growth = GrowthWaiters()  # of what is committed
-        self.appended = GrowthWaiters()  # of the log
+        self.high_watermark_waiters = ChangeWaiters()  # of what is committed
+        self.append_waiters = ChangeWaiters()  # of the log
         self.log_starts = (
-            GrowthWaiters()
+            ChangeWaiters()
         )  # of the followers' log start offsets, as the leader knows them
         self._leader: LeaderState | None = None
         self._suspended: LeaderState | None = None
         self._on_disk_failed = on_disk_failed
         self._lease = lease
-        self._room = RoomNote(topic_partition)
+        self._disk_full_notice = DiskFullNotice(topic_partition)
         self._high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
 
     # ---- the role
@@ -109,19 +123,52 @@ class Partition:
         """Lead from now on. The epoch is on disk before anything is served under it."""
         self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
         self.leader_epoch, self.leader_id = state.leader_epoch, broker_id
-        leader = self._leader = LeaderState(
-            broker_id,
-            state,
-            log_end_offset=self.log.log_end_offset,
-            high_watermark=self._high_watermark,
-            now_ms=now_ms,
+        self._agree()
+        self._leader = LeaderState(
+            broker_id, state, log_end_offset=self.log.log_end_offset, now_ms=now_ms
         )
-        self._settle(moved=leader.advance())
+        self._advance()
 
-    def become_follower(self, leader_id: int, leader_epoch: int) -> None:
-        """Follow from now on; -1 is nobody. The waiting are told that this broker does not lead."""
+    def become_follower(
+        self,
+        leader_id: int,
+        leader_epoch: int,
+        lossy_epochs: LossyEpochs = NO_LOSS,
+        *,
+        is_of_other_history: bool = False,
+    ) -> None:
+        """Follow from now on; -1 is nobody. The waiting are told that this broker does not lead.
+
+        `is_of_other_history`: this replica knows of a leader epoch that the leader's coordination store has never given out.
+        """
         self.leader_epoch, self.leader_id = leader_epoch, leader_id
+        self.lossy_epochs = lossy_epochs
+        self.is_of_other_history, self._unfollowable = is_of_other_history, None
+        if not is_of_other_history:
+            self._agree()
         self.resign()
+
+    def _agree(self) -> None:
+        """The log belongs to the history of the present leader epoch."""
+        self.is_of_other_history = False
+        self._unfollowable = None
+        self.seen_epoch = self.leader_epoch
+
+    @property
+    def newest_epoch(self) -> int:
+        """The newest leader epoch that this replica knows of."""
+        return max(self.seen_epoch, self.log.leader_epochs.latest)
+
+    @property
+    def unfollowable(self) -> str | None:
+        """Why this replica does not follow its leader, for operators; None if it does."""
+        return self._unfollowable
+
+    def refuse_leader(self, reason: str) -> None:
+        """Do not follow the leader before somebody has looked: `reason` says why, and is logged once."""
+        if self._unfollowable is None:
+            self._unfollowable = reason
+            _logger.error("%s %s", self.topic_partition, reason)
 
     def suspend(self) -> None:
         """Do not act as leader until `resume`; what was proposed meanwhile stays in force."""
@@ -136,113 +183,124 @@ class Partition:
             return False
         self._leader = leader
         leader.give_time(now_ms)
-        leader.advance()
-        self._settle(moved=True)
+        self._advance()
+        self.high_watermark_waiters.notify()
         return True
 
     def resign(self) -> None:
         """No longer lead."""
         self._leader = self._suspended = None
         self.committed.dismiss()
-        self.growth.notify()
-        self.appended.notify()
+        self.high_watermark_waiters.notify()
+        self.append_waiters.notify()
         self.log_starts.notify()
 
     def isr_decided(self, state: PartitionAssignment, *, now_ms: int) -> None:
         """The controller's newest word on replicas, ISR and minimum, within the same leader epoch."""
         leader = self._leader or self._suspended
         if leader is not None and state.leader_epoch == self.leader_epoch:
-            self._settle(moved=leader.decided(state, now_ms=now_ms))
+            leader.decided(state, now_ms=now_ms)
+            self._advance()
             self.log_starts.notify()  # one that held the low watermark back may be gone
 
-    def _settle(self, *, moved: bool) -> None:
-        """After anything that can move the leader's high watermark: tell those who wait."""
+    def _advance(self) -> None:
+        """Move the high watermark to where the log is committed, and tell those who wait. It never goes back."""
         leader = self._leader
-        if moved and leader is not None:
-            self._high_watermark = leader.high_watermark
-            self.log.producers.on_high_watermark(leader.high_watermark)
-            self.committed.release(leader.high_watermark)
-            self.growth.notify()
+        if leader is None:
+            return
+        committed = leader.committed_offset(self.log.log_end_offset)
+        if committed > self._high_watermark:
+            self._high_watermark = committed
+            self.log.producers.on_high_watermark(committed)
+            self.committed.release(committed)
+            self.high_watermark_waiters.notify()
+
+    @property
+    def knows_what_is_committed(self) -> bool:
+        """Whether the high watermark has reached where this leader's epoch began: until then more may be committed.
+
+        True for a follower, which tells what its leader told.
+        """
+        leader = self._leader
+        return leader is None or self._high_watermark >= leader.epoch_start_offset
+
+    def next_isr(self, *, now_ms: int, max_lag_ms: int) -> tuple[int, ...] | None:
+        """The ISR that this leader should propose now; None if the present one is right or a change is under way."""
+        leader = self._leader
+        if leader is None:
+            return None
+        return leader.next_isr(
+            log_end_offset=self.log.log_end_offset,
+            high_watermark=self._high_watermark,
+            now_ms=now_ms,
+            max_lag_ms=max_lag_ms,
+        )
 
     # ---- writing
 
     def append(
         self,
-        batch: bytearray | memoryview,
+        batches: Sequence[bytearray | memoryview],
+        headers: Sequence[BatchHeader] = (),
         *,
         acks: int,
         now_ms: int,
         from_client: bool = True,
-        header: BatchHeader | None = None,
         opened: Opened | None = None,
-    ) -> Appended | Refused:
-        """Take one batch as leader. Committed or not is another question: `committed` knows."""
+    ) -> Appended | Refusal:
+        """Append the first batches of a list as leader; `PartitionLog.append_as_leader` says how many.
+
+        Whether they are committed is another question: `committed` knows.
+        """
         leader = self._leader
         if leader is None or self._lease.is_over():
             return NOT_LEADER
-        if acks == -1 and len(leader.isr) < leader.needed_isr:
+        if acks == -1 and not leader.has_min_isr:
             text = f"{len(leader.isr)} replicas are in sync, {leader.needed_isr} are needed"
-            return Refused(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+            return Refusal(ErrorCode.NOT_ENOUGH_REPLICAS, text)
         try:
             result = self.log.append_as_leader(
-                batch,
+                batches,
+                headers,
                 leader_epoch=self.leader_epoch,
                 now_ms=now_ms,
                 from_client=from_client,
-                header=header,
                 opened=opened,
             )
         except (DiskFailed, LogClosed) as error:
-            self._count_if_written(leader, error)
-            return self.refuse_for_disk(error)
+            self._count_if_written(error)
+            return self.refuse_for_disk(error, now_ms=now_ms)
         if type(result) is Appended and not result.duplicate:
-            self._room.found()
-            self._settle(moved=leader.on_append(self.log.log_end_offset))
-            self.appended.notify()
+            if self._disk_full_notice.is_refusing:
+                self._disk_full_notice.accepted()
+            self._advance()
+            self.append_waiters.notify()
         return result
 
-    def append_run(
-        self,
-        batches: Sequence[bytearray | memoryview],
-        headers: Sequence[BatchHeader],
-        *,
-        acks: int,
-        now_ms: int,
-    ) -> int | None:
-        """Take a client's batches as leader, all at once. Returns the first one's offset; None if none was taken."""
-        leader = self._leader
-        if leader is None or (acks == -1 and len(leader.isr) < leader.needed_isr):
-            return None
-        if self._lease.is_over():
-            return None
-        try:
-            base_offset = append_run(
-                self.log, batches, headers, leader_epoch=self.leader_epoch, now_ms=now_ms
-            )
-        except DiskFailed as error:
-            self._count_if_written(leader, error)
-            self.refuse_for_disk(error)
-            return None
-        if base_offset is not None:
-            self._room.found()
-            self._settle(moved=leader.on_append(self.log.log_end_offset))
-            self.appended.notify()
-        return base_offset
+    def is_overtaking(self, batch: BatchHeader) -> bool:
+        """Whether batches are missing before this one that its producer may have sent to another leader.
 
-    def is_behind_gap_of_leader_change(self, batch: BatchHeader) -> bool:
-        """Whether batches are missing before this one of which the producer may have sent the last to another leader."""
+        Only the first batches of a producer in a leader epoch can be: as many as are kept of a producer.
+        """
+        if self.leader_epoch == 0 or batch.base_sequence <= 0 or self._leader is None:
+            return False
         producer = self.log.producers.entry(batch.producer_id)
-        return (
-            producer is not None
-            and self.log.leader_epochs.epoch_at(producer.last_offset) < self.leader_epoch
-            and self.log.producers.is_behind_gap(batch)
+        if producer is None:
+            return True
+        kept = producer.batches
+        if kept and kept[-1].last_sequence + 1 == batch.base_sequence:
+            return False
+        return self.log.producers.is_behind_gap(batch) and (
+            len(kept) < BATCHES_KEPT
+            or producer.epoch != batch.producer_epoch
+            or self.log.leader_epochs.epoch_at(kept[0].last_offset) < self.leader_epoch
         )
 
-    def _count_if_written(self, leader: LeaderState, error: DiskFailed | LogClosed) -> None:
+    def _count_if_written(self, error: DiskFailed | LogClosed) -> None:
         """A refused batch is in the log if the flush behind its write was refused. The producer's retry is a duplicate then."""
         if isinstance(error, DiskFull):
-            self._settle(moved=leader.on_append(self.log.log_end_offset))
-            self.appended.notify()
+            self._advance()
+            self.append_waiters.notify()
 
     def append_as_follower(
         self,
@@ -254,14 +312,16 @@ class Partition:
     ) -> None:
         """Take what the leader sent, in its form. Raises CorruptBatch, DiskFailed."""
         assert self._leader is None, f"{self.topic_partition} leads and follows"
+        if self.is_of_other_history or self._unfollowable is not None:
+            self._agree()  # up to here it has the records of the leader
         if len(records):
             self.log.append_as_follower(records, now_ms=now_ms)
-            self._room.found()
+            self._disk_full_notice.accepted()
         committed = min(high_watermark, self.log.log_end_offset)
         if committed > self._high_watermark:
             self._high_watermark = committed
             self.log.producers.on_high_watermark(committed)
-            self.growth.notify()
+            self.high_watermark_waiters.notify()
         if self.log.log_start_offset < log_start_offset <= self._high_watermark:
             self.log.advance_log_start(log_start_offset)
 
@@ -274,6 +334,7 @@ class Partition:
             _logger.info("%s, which is empty, begins at %d instead of %d", name, offset, committed)
         elif offset < committed:
             _logger.warning("%s is cut at %d, but %d is committed", name, offset, committed)
+            self.log.note_truncation(offset, checkpointed=committed)
         self.log.truncate_to(offset, now_ms=now_ms)
         self._high_watermark = min(self._high_watermark, self.log.log_end_offset)
 
@@ -283,7 +344,7 @@ class Partition:
         self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
         self._high_watermark = offset
 
-    def delete_records(self, offset: int) -> int | Refused:
+    def delete_records(self, offset: int) -> int | Refusal:
         """Delete everything below `offset` (-1: all that is committed). Returns the offset that -1 stood for.
 
         The followers that wait for records are woken, because they delete when they hear of the new log start offset.
@@ -293,13 +354,13 @@ class Partition:
         high_watermark = self._high_watermark
         offset = high_watermark if offset == -1 else offset
         if not 0 <= offset <= high_watermark:
-            return Refused(
+            return Refusal(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} is not between 0 and the high watermark {high_watermark}",
             )
         if offset > self.log.log_start_offset:
             self.log.advance_log_start(offset)
-            self.appended.notify()
+            self.append_waiters.notify()
         return offset
 
     def low_watermark(self, live: Container[int]) -> int | None:
@@ -309,7 +370,7 @@ class Partition:
 
     # ---- reading
 
-    def fence(self, current_leader_epoch: int, *, by_follower: bool = False) -> Refused | None:
+    def fence(self, current_leader_epoch: int, *, by_follower: bool = False) -> Refusal | None:
         """Whether a request that believes in `current_leader_epoch` may be served here."""
         if self._leader is None and not (by_follower and self.leader_id >= 0):
             return NOT_LEADER
@@ -325,20 +386,20 @@ class Partition:
         read_committed: bool = False,
         at_least_one: bool = True,
         by_follower: bool = False,
-    ) -> PartitionRead | Refused:
+    ) -> PartitionRead | Refusal:
         """Whole batches for a consumer, from the one that holds `offset` on; from a follower if it may be one."""
         refused = self.fence(current_leader_epoch, by_follower=by_follower)
         if refused is not None:
             return refused
         if self._leader is None and offset > self.log.log_end_offset:
             # The leader may well have it: a consumer must wait, not start anew.
-            return Refused(ErrorCode.OFFSET_NOT_AVAILABLE, f"{offset} has not arrived here yet")
+            return Refusal(ErrorCode.OFFSET_NOT_AVAILABLE, f"{offset} has not arrived here yet")
         stable = self.last_stable_offset
         end_offset = stable if read_committed else self.high_watermark
         found = self._read(
             offset, last_fetched_epoch, max_bytes, end_offset, at_least_one=at_least_one
         )
-        if isinstance(found, Refused):
+        if isinstance(found, Refusal):
             return found
         try:
             aborted = self.log.aborted_transactions(offset, stable) if read_committed else None
@@ -355,7 +416,7 @@ class Partition:
         *,
         now_ms: int,
         at_least_one: bool = True,
-    ) -> PartitionRead | Refused:
+    ) -> PartitionRead | Refusal:
         """Whole batches for a follower, up to the log's end. What it asks for tells what it has."""
         refused = self.fence(follower.current_leader_epoch)
         if refused is not None:
@@ -370,18 +431,19 @@ class Partition:
             log.log_end_offset,
             at_least_one=at_least_one,
         )
-        if isinstance(found, Refused):
+        if isinstance(found, Refusal):
             return found
         records, diverging = found
         if diverging is None:
-            moved = leader.on_follower_fetch(
+            leader.on_follower_fetch(
                 follower.replica_id,
                 offset,
+                log_end_offset=log.log_end_offset,
                 broker_epoch=follower.broker_epoch,
                 now_ms=now_ms,
                 log_start_offset=follower.log_start_offset,
             )
-            self._settle(moved=moved)
+            self._advance()
             if self.log_starts:
                 self.log_starts.notify()
         stable = self.last_stable_offset
@@ -397,13 +459,13 @@ class Partition:
         end_offset: int,
         *,
         at_least_one: bool,
-    ) -> tuple[FileSlice, EpochEnd | None] | Refused:
+    ) -> tuple[FileSlice, EpochEnd | None] | Refusal:
         """The batches, or none of them and where the reader's history leaves ours."""
         diverging = self._diverging(offset, last_fetched_epoch)
         if diverging == UNKNOWN_EPOCH_END:
             # Unknown is not zero: whoever asks must not cut its log because of it.
             story = f"nobody here knows where epoch {last_fetched_epoch} ended"
-            return Refused(ErrorCode.OFFSET_OUT_OF_RANGE, story)
+            return Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, story)
         if diverging is not None:
             # Past our end is not out of range then: it is how a tail that we never had shows itself.
             offset = min(offset, self.log.log_end_offset)
@@ -412,10 +474,10 @@ class Partition:
             records = self.log.read(offset, max_bytes, end_offset, at_least_one=at_least_one)
         except CorruptBatch as error:
             _logger.exception("%s cannot be read at %d", self.topic_partition, offset)
-            return Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
+            return Refusal(ErrorCode.CORRUPT_MESSAGE, str(error))
         except (DiskFailed, LogClosed) as error:
             return self.refuse_for_disk(error)
-        return records if isinstance(records, Refused) else (records, diverging)
+        return records if isinstance(records, Refusal) else (records, diverging)
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> EpochEnd | None:
         if last_fetched_epoch < 0:
@@ -423,10 +485,18 @@ class Partition:
         end = self.log.leader_epochs.end_offset_for(last_fetched_epoch, self.log.log_end_offset)
         return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None
 
-    def refuse_for_disk(self, error: DiskFailed | LogClosed) -> Refused:
-        """What to answer when the disk failed under this partition. Its directory goes offline, unless it is only full."""
+    @property
+    def disk_full_since_ms(self) -> int | None:
+        """Since when appends are refused because the disk is full; None if the last one was accepted."""
+        return self._disk_full_notice.since_ms
+
+    def refuse_for_disk(self, error: DiskFailed | LogClosed, *, now_ms: int = 0) -> Refusal:
+        """What to answer when the disk failed under this partition. Its directory goes offline, unless it is only full.
+
+        `now_ms`: the time of a write. A full disk refuses no read.
+        """
         if isinstance(error, DiskFull):
-            self._room.lacking(error)
+            self._disk_full_notice.refused(error, now_ms)
         elif isinstance(error, DiskFailed):
             self._on_disk_failed(self, error)
-        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from headrace.log.file_slice import FileSlice
+from headrace.log.files.file_slice import FileSlice
 from headrace.log.leader_epochs import EpochEnd
-from headrace.log.txn_index import AbortedTxn
+from headrace.log.segments.txn_index import AbortedTxn
 
 
 class PartitionRead(NamedTuple):

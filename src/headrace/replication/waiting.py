@@ -11,7 +11,7 @@ from typing import TypeAlias
 OnCommitted: TypeAlias = Callable[[bool], None]
 """Called with True when the offset is committed, False when this broker no longer leads."""
 
-OnGrowth: TypeAlias = Callable[[], None]
+OnChange: TypeAlias = Callable[[], None]
 
 
 class OffsetWaiters:
@@ -42,23 +42,25 @@ class OffsetWaiters:
             waiter(False)
 
 
-class GrowthWaiters:
+class ChangeWaiters:
     """Waiting until there is more to read, or the partition's role changes."""
 
     __slots__ = ("_waiters", "times")
 
     def __init__(self) -> None:
-        self._waiters: dict[OnGrowth, None] = {}
-        self.times = 0  # of growth so far: tells who begins to wait whether it has missed one
+        self._waiters: dict[OnChange, None] = {}
+        self.times = (
+            0  # notifications so far: a waiter that begins to wait sees whether it has missed one
+        )
 
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def add(self, waiter: OnGrowth) -> None:
-        """Call on each growth until removed."""
+    def add(self, waiter: OnChange) -> None:
+        """Call on each notification until removed."""
         self._waiters[waiter] = None
 
-    def remove(self, waiter: OnGrowth) -> None:
+    def remove(self, waiter: OnChange) -> None:
         """No longer wait; not waiting is fine too."""
         self._waiters.pop(waiter, None)
 

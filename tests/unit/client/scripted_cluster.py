@@ -7,6 +7,7 @@ from typing import Any, cast
 from headrace.client.admin.admin import Admin
 from headrace.client.brokers import Address
 from headrace.client.exchange import Disconnected, R, VersionRanges
+from headrace.client.retries import BlockingTime
 from headrace.wire.api_keys import ApiKey, request_class
 from headrace.wire.message import Request
 from headrace.wire.messages.metadata import (
@@ -20,6 +21,21 @@ from headrace.wire.messages.metadata import (
 Answer = Callable[[Any], Any]
 
 
+class SkippedTime(BlockingTime):
+    """Time that passes only while somebody sleeps. `on_sleep` lets something happen meanwhile."""
+
+    def __init__(self) -> None:
+        self.passed_s = 0.0
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    def now_s(self) -> float:
+        return self.passed_s
+
+    def sleep(self, seconds: float) -> None:
+        self.passed_s += seconds
+        self.on_sleep()
+
+
 class ScriptedCluster:
     """Brokers `b1:9092`, `b2:9092`, …; every request is noted, with the broker that got it and the version."""
 
@@ -28,12 +44,15 @@ class ScriptedCluster:
         self.controller_id = broker_ids[0]
         self.leaders: dict[str, list[int]] = {}
         self.down: set[int] = set()
+        self.unreachable: set[int] = set()  # down, but the others do not know it
         self.asked: list[tuple[int, Any, int]] = []
+        self.time = SkippedTime()
         self.offered = {key.value: request_class(key).VERSIONS for key in ApiKey}
         self._answers: dict[type, list[Answer]] = defaultdict(list)
 
     def admin(self, *, timeout_s: float = 5.0) -> Admin:
-        return Admin("b1:9092", connect=self.connect, retry_after_s=0.0, timeout_s=timeout_s)
+        addresses = ",".join(f"b{each}:9092" for each in self.broker_ids)
+        return Admin(addresses, connect=self.connect, timeout_s=timeout_s, blocking_time=self.time)
 
     def answers(self, request: type, *answers: Answer) -> None:
         """What requests of a class get, one after the other; the last one stays."""
@@ -41,7 +60,7 @@ class ScriptedCluster:
 
     def connect(self, address: Address) -> "ScriptedLink":
         broker_id = int(address.host[1:])
-        if broker_id in self.down:
+        if broker_id in self.down | self.unreachable:
             raise Disconnected(f"{address}: down") from ConnectionRefusedError(111, "Refused")
         return ScriptedLink(self, broker_id)
 
@@ -91,7 +110,7 @@ class ScriptedLink:
 
     def send(self, request: Request[R], version: int | None = None) -> R:
         assert version is not None
-        if self._broker_id in self._cluster.down:
+        if self._broker_id in self._cluster.down | self._cluster.unreachable:
             raise Disconnected("it went down")
         return cast(R, self._cluster.answer(self._broker_id, request, version))
 

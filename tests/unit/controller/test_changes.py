@@ -17,11 +17,11 @@ from headrace.controller.changes import (
     encode,
 )
 from headrace.controller.cluster_state import ClusterState, follow
-from headrace.controller.values import Broker, ConfigKind, Endpoint, Partition
+from headrace.controller.values import Broker, ConfigKind, Endpoint, PartitionState
 from headrace.errors import MalformedMessage
 
 ID = UUID("5d1ae0c6-3b1f-4a86-9d55-0f6c3a0b8e21")
-LED = Partition((1, 2), (1, 2), leader=1, leader_epoch=0, partition_epoch=0)
+LED = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=0, partition_epoch=0)
 
 
 def test_a_batch_as_bytes() -> None:
@@ -91,7 +91,7 @@ def test_a_snapshot_replaces_what_was_there() -> None:
         (msgspec.structs.replace(LED, leader=2, partition_epoch=1), "two leaders in one epoch"),
     ],
 )
-def test_a_step_back_stops_us(after: Partition, fault: str) -> None:
+def test_a_step_back_stops_us(after: PartitionState, fault: str) -> None:
     state = ClusterState()
     state.apply(TopicCreated("t", ID, (LED,)))
     with pytest.raises(AssertionError, match=fault):

@@ -1,4 +1,4 @@
-"""The driver on the embedded store: the seat, the queue, conflicts, listeners."""
+"""The driver on the embedded store: the controllership, the queue, conflicts, listeners."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,13 +13,13 @@ from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState, follow
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
+from headrace.controller.controllership import batches
+from headrace.controller.create_partitions import CreatePartitions, MorePartitions
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
-from headrace.controller.driver import ControllerDriver, NotController
-from headrace.controller.growth import CreatePartitions, MorePartitions
+from headrace.controller.driver import NotController
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.producer_ids import AllocateProducerIds
-from headrace.controller.seat import batches
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import ConfigKind
 from headrace.coordination.embedded import EmbeddedStore
@@ -32,6 +32,7 @@ from headrace.coordination.nodes import BrokerNode, ControllerNode, PartitionSta
 from headrace.coordination.store import Create, Delete, Operation, Set, Store, StoreFailed
 from headrace.testing.memory_store import MemoryStore, MemoryTree
 from headrace.wire.error_code import ErrorCode
+from tests.support.controllers import make_driver
 from tests.unit.controller.cluster_model import PlainRules
 
 
@@ -54,9 +55,7 @@ class Broker:
             previous_broker_epoch=previous_epoch,
         )
         self.registration = BrokerRegistration(store, broker_id, node)
-        self.driver = ControllerDriver(
-            store, broker_id, config_rules=PlainRules(), random_below=lambda _: 0
-        )
+        self.driver = make_driver(store, broker_id, PlainRules())
         self.state = ClusterState()
         self.batches: list[ChangeBatch] = []
         self.heard = heard or asyncio.Event()
@@ -403,7 +402,7 @@ def test_a_store_that_fails_is_an_answer_and_not_the_end() -> None:
 def test_a_store_that_fails_while_the_controller_reads_is_not_the_end(
     operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it takes the seat, and as brokers come and go."""
+    """As it becomes the controller, and as brokers come and go."""
     monkeypatch.setattr(driver_module, "_RETRY_S", 0.001)
 
     async def story() -> None:

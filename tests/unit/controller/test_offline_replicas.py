@@ -1,9 +1,14 @@
 """What becomes of partitions when a living broker loses a disk."""
 
 from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.controller_requests import (
+    decode_answer,
+    decode_event,
+    encode_answer,
+    encode_event,
+)
 from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.offline_replicas import ReplicasOffline
-from headrace.controller.questions import decode_answer, decode_event, encode_answer, encode_event
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import NO_LEADER
 from headrace.ids import TopicPartition

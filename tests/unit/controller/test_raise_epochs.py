@@ -1,7 +1,12 @@
 """The controller raises leader epochs and producer ids above what a broker's logs have seen."""
 
+from headrace.controller.controller_requests import (
+    decode_answer,
+    decode_event,
+    encode_answer,
+    encode_event,
+)
 from headrace.controller.producer_ids import AllocateProducerIds
-from headrace.controller.questions import decode_answer, decode_event, encode_answer, encode_event
 from headrace.controller.raise_epochs import LogEpoch, RaiseEpochs
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.wire.error_code import ErrorCode
@@ -39,6 +44,13 @@ def test_the_leader_goes_on_above_the_epochs_of_its_log() -> None:
         assert partition.leader_epoch == expected
         assert (partition.leader, partition.isr) == (before.leader, before.isr)
     assert model.partition("t", 1) == other
+
+
+def test_epochs_that_other_logs_may_hold_are_left_out() -> None:
+    model = cluster()
+    model.machine.core.epoch_gap = 100
+    assert raised(model, model.partition("t").leader, 7) is ErrorCode.NONE
+    assert model.partition("t").leader_epoch == 108
 
 
 def test_only_the_leader_of_this_registration_is_heard() -> None:

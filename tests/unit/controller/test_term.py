@@ -3,7 +3,7 @@
 import asyncio
 from uuid import UUID
 
-from headrace.controller import seat
+from headrace.controller import controllership
 from headrace.controller.core import ControllerSettings
 from headrace.controller.term import Term, TermParts
 from headrace.coordination.membership import prepare
@@ -46,11 +46,11 @@ def test_what_was_seen_before_everything_was_read_again_is_not_believed_any_more
         await others.open()
         await prepare(others)
         first = await register(others, 1)
-        mandate = await seat.take(store, 1, 0)
-        assert mandate is not None
+        epoch_fence = await controllership.take(store, 1, 0)
+        assert epoch_fence is not None
         settings = ControllerSettings()
         parts = TermParts(store, 1, settings, PlainRules(), lambda: UUID(int=1), lambda _: 0)
-        term = Term(parts, mandate, lambda batch: None)
+        term = Term(parts, epoch_fence, lambda batch: None)
         await term.catch_up()
         assert term.state.brokers[1].epoch == first
         await register(others, 2)

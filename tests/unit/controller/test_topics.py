@@ -2,8 +2,8 @@
 
 import pytest
 
+from headrace.controller.create_partitions import CreatePartitions, MorePartitions
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
-from headrace.controller.growth import CreatePartitions, MorePartitions
 from headrace.controller.topics import CreateTopics, NewTopic, TopicAnswer, name_fault
 from headrace.wire.error_code import ErrorCode
 from tests.unit.controller.cluster_model import ClusterModel

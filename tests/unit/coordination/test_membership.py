@@ -111,7 +111,7 @@ def test_a_registration_of_a_dead_process_is_replaced_at_once() -> None:
             store, 1, broker_node("2", incarnation="b"), dead_incarnations=("z", "a")
         )
         assert await second.register() > epoch
-        assert await store.get(ControllerNode.PATH) is None, "its seat goes with it"
+        assert await store.get(ControllerNode.PATH) is None, "its controllership goes with it"
         session = await store.get(BrokerSessionNode.path(1))
         assert session is not None
         assert BrokerSessionNode.decode(1, session.data).incarnation == "b"
@@ -249,6 +249,32 @@ def test_a_registration_that_somebody_removed_is_followed_by_another() -> None:
             removed, after = await told_after(broker, Living.be_removed)
             assert removed == "removed", "before there is another one"
             assert_registered(broker, after, previous=before)
+
+    live(story)
+
+
+def test_a_session_that_is_lost_while_registering_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The write may have been done in the next session already: then the registration is in its place, and is watched."""
+
+    async def story(broker: Living) -> None:
+        multi = broker.store.multi
+
+        async def lose_session_first(operations: Sequence[Operation]) -> None:
+            monkeypatch.undo()
+            broker.lose_session()
+            await multi(operations)
+
+        monkeypatch.setattr(broker.store, "multi", lose_session_first)
+        first = broker.registration.epoch
+        removed, *_, second = await told_after(broker, Living.be_removed)
+        assert removed == "removed"
+        assert_registered(broker, second, previous=first)
+        removed, third = await told_after(broker, Living.be_removed)
+        assert removed == "removed", "or the broker would go on leading"
+        assert isinstance(second, int)
+        assert_registered(broker, third, previous=second)
 
     live(story)
 

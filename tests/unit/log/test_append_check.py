@@ -11,7 +11,6 @@ from headrace.log.append_check import (
     is_plain,
     needs_opening,
 )
-from headrace.log.append_result import Refused
 from headrace.log.log_config import LogConfig
 from headrace.log.record_check import AT_ONCE_RECORDS, MAX_TOLD_ERRORS, check_steps, target_codec
 from headrace.log.steps import run_at_once
@@ -21,6 +20,7 @@ from headrace.records.batch_view import BatchHeader, read_header, renew_crc
 from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 from tests.support.log_samples import NOW_MS, make_batch, make_marker, make_producer_batch
 
 CONFIG = LogConfig()
@@ -32,20 +32,20 @@ ORDERS = TopicPartition("orders", 3)
 
 def check_records(
     batch: bytearray, header: BatchHeader, config: LogConfig, now_ms: int
-) -> bytearray | Refused | None:
+) -> bytearray | Refusal | None:
     return run_at_once(check_steps(batch, header, config, now_ms, ORDERS))
 
 
 def form_of(
     batch: bytearray, config: LogConfig, opened: Opened | None = None
-) -> tuple[BatchHeader, bytearray | memoryview] | Refused:
+) -> tuple[BatchHeader, bytearray | memoryview] | Refusal:
     return acceptable_form(
         batch, config, NOW_MS, from_client=True, topic_partition=ORDERS, opened=opened
     )
 
 
 def code_of(found: object) -> ErrorCode:
-    assert isinstance(found, Refused), found
+    assert isinstance(found, Refusal), found
     assert found.message
     return found.error_code
 
@@ -124,7 +124,7 @@ def test_timestamps_too_far_ahead_are_refused_record_by_record() -> None:
     assert needs_opening(read_header(batch), CONFIG, NOW_MS)
     refused = check_records(batch, read_header(batch), CONFIG, NOW_MS)
     assert code_of(refused) == ErrorCode.INVALID_TIMESTAMP
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     [error] = refused.record_errors
     assert error.batch_index == 1
     assert error.message.startswith(f"Timestamp {latest + 1} of message with offset 1 is out of")
@@ -173,12 +173,12 @@ def test_compacted_topics_need_keys() -> None:
     config = LogConfig(cleanup_compact=True)
     assert needs_opening(read_header(batch), config, NOW_MS)
     refused = check_records(batch, read_header(batch), config, NOW_MS)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert refused.error_code == ErrorCode.INVALID_RECORD
     [error] = refused.record_errors
     text = "Compacted topic cannot accept message without key in topic partition orders-3"
     assert error == (1, text)
-    assert refused.message.endswith(f"at most: [RecordError(batchIndex=1, message='{text}')]")
+    assert refused.text.endswith(f"at most: [RecordError(batchIndex=1, message='{text}')]")
     keyed = build_batch([records[0]])
     assert check_records(keyed, read_header(keyed), config, NOW_MS) is None
 
@@ -189,7 +189,7 @@ def test_topics_may_bound_timestamps_from_below() -> None:
     config = LogConfig(timestamp_before_max_ms=1000)
     assert needs_opening(read_header(batch), config, NOW_MS)
     refused = check_records(batch, read_header(batch), config, NOW_MS)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert refused.error_code == ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in refused.record_errors] == [1]
     by_broker = LogConfig(timestamp_before_max_ms=1000, log_append_time=True)
@@ -245,9 +245,9 @@ def test_the_errors_of_very_many_records_are_not_all_told() -> None:
     batch = many_records(3 * MAX_TOLD_ERRORS, key=None)
     config = LogConfig(cleanup_compact=True)
     refused = check_records(batch, read_header(batch), config, NOW_MS)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert len(refused.record_errors) == MAX_TOLD_ERRORS
-    assert f"due to {3 * MAX_TOLD_ERRORS} record errors" in refused.message
+    assert f"due to {3 * MAX_TOLD_ERRORS} record errors" in refused.text
 
 
 @pytest.mark.parametrize(("count", "is_taken"), [(MAX_RECORDS, True), (MAX_RECORDS + 1, False)])

@@ -1,25 +1,25 @@
 import logging
 from pathlib import Path
 from random import Random
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from headrace.errors import DiskFailed, SettingError
 from headrace.ids import TopicPartition
-from headrace.log.checkpoint import (
+from headrace.log.files.checkpoint import (
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     read_offsets,
 )
-from headrace.log.disk import Disk, FileStat
+from headrace.log.files.disk import Disk, FileStat
+from headrace.log.files.meta_properties import claim_directory, read_cluster_id
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, LogDirs, parse_directory_name
-from headrace.log.meta_properties import claim_directory, read_cluster_id
-from headrace.log.os_disk import OsDisk
-from headrace.log.segment import offset_name
+from headrace.log.segments.segment import offset_name
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.log_samples import NOW_MS, append, make_batch, stored_records
 
@@ -54,6 +54,7 @@ def write_checkpoints(disk: MemoryDisk, dirs: LogDirs) -> None:
     for checkpoints in dirs.checkpoints():
         for path, content in checkpoints.files:
             disk.replace(path, content)
+        dirs.checkpointed(checkpoints)
 
 
 def kill(disk: MemoryDisk, dirs: LogDirs) -> LogDirs:
@@ -303,9 +304,9 @@ def test_a_log_that_could_not_be_opened_is_recovered_after_a_clean_stop(seed: in
         dirs = log_dirs(disk, ["/one"])
         log = dirs.create(ORDERS[0], TOPIC_ID, now_ms=NOW_MS)
         dirs.create(ORDERS[1], TOPIC_ID, now_ms=NOW_MS)
-        for directory, births in list(dirs.births(10)):
-            births.run()
-            dirs.born(directory, births)
+        for directory, new_log_sync in list(dirs.new_log_syncs(10)):
+            new_log_sync.run()
+            dirs.mark_durable(directory, new_log_sync)
         for _ in range(10):
             append(log, make_batch(value=b"v" * 500))
         log.flush(NOW_MS)
@@ -334,3 +335,31 @@ def test_a_log_that_could_not_be_opened_is_recovered_after_a_clean_stop(seed: in
         return found.log_start_offset, found.log_end_offset, found.cleaned_to, high_watermark
 
     assert run(is_unreadable=True) == run(is_unreadable=False)
+
+
+def test_the_leader_epochs_that_replicas_heard_of_survive_a_stop_and_a_crash(
+    disk: MemoryDisk, dirs: LogDirs
+) -> None:
+    dirs.online[0].seen_epochs = {ORDERS[0]: 7}
+    write_checkpoints(disk, dirs)
+    assert kill(disk, dirs).online[0].seen_epochs == {ORDERS[0]: 7}
+
+
+def test_a_new_log_inherits_neither_the_epoch_nor_the_high_watermark_of_its_name(
+    disk: MemoryDisk,
+) -> None:
+    """The checkpoints of the deleted log are replaced seconds later, and a crash may come before that."""
+    dirs = log_dirs(disk, ["/one"])
+    dirs.create(ORDERS[0], TOPIC_ID, now_ms=NOW_MS)
+    dirs.online[0].seen_epochs = {ORDERS[0]: 7}
+    dirs.online[0].high_watermarks = {ORDERS[0]: 3}
+    write_checkpoints(disk, dirs)
+    dirs.set_aside(ORDERS[0], "delete")
+    log = dirs.create(ORDERS[0], uuid4(), now_ms=NOW_MS)
+    for _ in range(5):
+        append(log, make_batch())
+    for each in dirs.online:
+        each.release()
+    (found,) = log_dirs(disk, ["/one"]).online
+    assert found.seen_epochs == {}
+    assert found.high_watermarks == {ORDERS[0]: 0}

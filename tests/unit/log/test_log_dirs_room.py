@@ -58,7 +58,7 @@ def test_records_can_be_deleted_on_a_full_disk() -> None:
     disk = MemoryDisk()
     log = open_sample(disk)
     for epoch in (1, 2, 3):
-        log.append_as_leader(make_batch(), leader_epoch=epoch, now_ms=NOW_MS)
+        log.append_as_leader([make_batch()], leader_epoch=epoch, now_ms=NOW_MS)
     disk.capacity_bytes = disk.used_bytes
     log.advance_log_start(2)
     assert log.log_start_offset == 2

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
-from headrace.log.append_result import Appended, Refused
+from headrace.log.append_result import Appended
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
-from headrace.log.txn_index import AbortedTxn
+from headrace.log.segments.txn_index import AbortedTxn
 from headrace.records.batch_builder import BatchOptions
 from headrace.records.batch_reader import read_batch
 from headrace.records.batch_view import read_header, stamp
@@ -19,6 +19,7 @@ from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 from tests.support.log_samples import (
     DIRECTORY,
     NOW_MS,
@@ -84,10 +85,10 @@ def test_a_refused_batch_changes_nothing(log: PartitionLog) -> None:
     damaged = make_batch()
     damaged[-1] ^= 1
     for batch in (damaged, make_batch()[:-1], make_batch(value=bytes(1000))):
-        assert isinstance(log.append_as_leader(batch, leader_epoch=9, now_ms=NOW_MS), Refused)
+        assert isinstance(log.append_as_leader([batch], leader_epoch=9, now_ms=NOW_MS), Refusal)
     client_marker = make_marker(ControlType.COMMIT, 1)
-    refused = log.append_as_leader(client_marker, leader_epoch=9, now_ms=NOW_MS)
-    assert isinstance(refused, Refused)
+    refused = log.append_as_leader([client_marker], leader_epoch=9, now_ms=NOW_MS)
+    assert isinstance(refused, Refusal)
     assert (log.log_end_offset, log.size, stored_batches(log)) == before
     assert log.leader_epochs.latest == 0
 
@@ -168,7 +169,7 @@ def test_a_repeated_batch_is_answered_and_not_written(log: PartitionLog) -> None
     assert again[:2] == first[:2]
     assert log.log_end_offset == 4
     refused = try_append(log, make_producer_batch(1, 9))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert refused.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
@@ -196,7 +197,7 @@ def test_an_old_coordinator_is_fenced(log: PartitionLog) -> None:
     append(log, make_producer_batch(1, 0, transactional=True))
     append(log, make_marker(ControlType.COMMIT, 1, coordinator_epoch=5))
     refused = try_append(log, make_marker(ControlType.ABORT, 1, coordinator_epoch=4))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert refused.error_code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
@@ -276,7 +277,7 @@ def test_reading_stays_in_one_segment_and_within_bounds(log: PartitionLog) -> No
     assert read_slice(log, 0, 1 << 20, 3).length == size, "never a batch that reaches past the end"
     assert read_slice(log, 16).length == 0
     hard = log.read(0, size - 1, 16, at_least_one=False)
-    assert not isinstance(hard, Refused)
+    assert not isinstance(hard, Refusal)
     assert hard.length == 0
 
 
@@ -285,9 +286,9 @@ def test_reading_outside_is_refused(log: PartitionLog, offset: int) -> None:
     fill(log)
     log.advance_log_start(4)
     refused = log.read(offset, 100, 16)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert refused.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert str(offset) in refused.message
+    assert str(offset) in refused.text
 
 
 # ---- cutting
@@ -497,7 +498,7 @@ def test_a_closed_log_is_closed(log: PartitionLog) -> None:
     fill(log, 1)
     log.close(NOW_MS)
     for use in (
-        lambda: log.append_as_leader(make_batch(), leader_epoch=0, now_ms=NOW_MS),
+        lambda: log.append_as_leader([make_batch()], leader_epoch=0, now_ms=NOW_MS),
         lambda: log.append_as_follower(make_batch(), now_ms=NOW_MS),
         lambda: log.read(0, 1, 1),
         lambda: log.truncate_to(0, now_ms=NOW_MS),
@@ -566,7 +567,7 @@ def test_an_abort_is_listed_even_if_only_its_marker_fits(
 FILL_A_SMALL_DISK = """
     import sys
     from headrace.errors import DiskFull
-    from headrace.log.os_disk import OsDisk
+    from headrace.log.files.os_disk import OsDisk
     from tests.support.log_samples import append, make_batch, open_sample, stored_records
 
     directory = sys.argv[1] + "/t-0"

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 
 from headrace.errors import CorruptBatch
-from headrace.log.checkpoint import LEADER_EPOCH_FILE
+from headrace.log.files.checkpoint import LEADER_EPOCH_FILE
+from headrace.log.files.os_disk import OsDisk
+from headrace.log.files.recovery_notes import RECOVERY_NOTES_FILE
 from headrace.log.log_config import LogConfig
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import open_log
-from headrace.log.recovery_notes import RECOVERY_NOTES_FILE
-from headrace.log.segment import offset_name
+from headrace.log.segments.segment import offset_name
 from headrace.log.steps import run_at_once
 from headrace.log.time_lookup import first_at_or_after
 from headrace.records.batch_view import read_header, stamp

@@ -1,12 +1,12 @@
 import pytest
 
 from headrace.errors import DiskFull
-from headrace.log.append_result import Refused
-from headrace.log.compaction import assess
+from headrace.log.compaction.log_compaction import assess
 from headrace.log.log_config import LogConfig
 from headrace.log.retention import Reason, SegmentFacts, deletable, delete_old_segments
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 from tests.support.log_samples import NOW_MS, append, make_batch, open_sample
 
 AGE, SIZE, LOG_START = Reason.AGE, Reason.SIZE, Reason.LOG_START
@@ -155,5 +155,5 @@ def test_without_room_to_roll_the_active_segment_the_log_starts_behind_the_segme
     assert [segment.base_offset for segment in log.segments] == [9]
     assert log.log_start_offset == 9
     refused = log.read(0, 1000, 10)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Refusal)
     assert refused.error_code == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -38,9 +38,10 @@ async def times_told(end: Callable[[FetchLoop, AsyncConnection], None]) -> int:
         nonlocal loop_told
         loop_told += 1
 
-    loop = FetchLoop(
-        1, lambda: None, lambda: 7, SETTINGS, lambda: 0, on_disk_failed, on_broken=told
-    )
+    async def connect() -> AsyncConnection:
+        return connection
+
+    loop = FetchLoop(1, connect, lambda: 7, SETTINGS, lambda: 0, on_disk_failed, on_broken=told)
     loop.add(followed("a", 0))
     serving = asyncio.create_task(loop._serve(connection))
     await transport.has_written.wait()

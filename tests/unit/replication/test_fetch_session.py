@@ -85,7 +85,7 @@ def test_only_what_has_changed_is_told_again() -> None:
     session = begun(*partitions)
     grow(partitions[1])
     for partition in partitions:
-        session.stir(partition)
+        session.mark_changed(partition)
     asked = session.ask()
     assert (asked.session_id, asked.session_epoch) == (SESSION, 1)
     assert named(asked) == [("a", 1, 1)]
@@ -100,13 +100,13 @@ def test_only_what_has_changed_is_told_again() -> None:
 def test_what_is_deleted_without_a_word_is_told_when_all_are_looked_at() -> None:
     session = begun(partition := followed("a", 0), followed("a", 1))
     grow(partition)
-    session.stir(partition)
+    session.mark_changed(partition)
     session.ask()
     session.answered(FetchResponse(session_id=SESSION))
     partition.log.advance_log_start(1)
     assert named(session.ask()) == []
     session.answered(FetchResponse(session_id=SESSION))
-    session.stir_all()
+    session.mark_all_changed()
     assert named(session.ask()) == [("a", 0, 1)]
 
 

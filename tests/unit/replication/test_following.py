@@ -4,14 +4,15 @@ from uuid import UUID
 
 import pytest
 
-from headrace.controller.values import Partition as PartitionState
+from headrace.controller.values import PartitionState
 from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.records.batch_view import stamp
-from headrace.replication.following import Taken, lag_after, question, take, take_start
+from headrace.replication.follower import LossyEpochs
+from headrace.replication.following import FetchOutcome, lag_after, question, take, take_start
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import FollowerFetch
 from headrace.testing.memory_disk import MemoryDisk
@@ -34,7 +35,7 @@ def following(*, high_watermark: int) -> Partition:
     for number in range(5):
         options = BatchOptions(producer_id=9, producer_epoch=0, base_sequence=number)
         batch = build_batch(records_at(0, NOW_MS, [(None, b"value")]), options)
-        log.append_as_leader(batch, leader_epoch=1, now_ms=NOW_MS)
+        log.append_as_leader([batch], leader_epoch=1, now_ms=NOW_MS)
     made = Partition(
         ORDERS,
         UUID(int=7),
@@ -59,7 +60,7 @@ def test_a_doubtful_rest_below_the_leaders_start_is_dropped(log_start_offset: in
     """The leader deleted what it could be compared with; what it says of producers was perhaps never committed."""
     follower = following(high_watermark=1)
     answer = diverging(end_offset=2, log_start_offset=log_start_offset)
-    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.GO_ON
     log = follower.log
     assert (log.log_start_offset, log.log_end_offset) == (log_start_offset, log_start_offset)
     assert follower.high_watermark == log_start_offset
@@ -75,7 +76,7 @@ def test_a_doubtful_rest_below_the_leaders_start_is_dropped(log_start_offset: in
 def test_else_the_log_is_cut_where_it_parts(high_watermark: int, log_start_offset: int) -> None:
     follower = following(high_watermark=high_watermark)
     answer = diverging(end_offset=2, log_start_offset=log_start_offset)
-    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.GO_ON
     assert (follower.log.log_start_offset, follower.log.log_end_offset) == (0, 2)
     assert follower.high_watermark == high_watermark
     assert len(follower.log.producers) == 1
@@ -86,7 +87,7 @@ def test_what_is_committed_and_not_here_is_the_lag() -> None:
     found = []
     for high_watermark in (5, 9, 3):
         answer = PartitionData(high_watermark=high_watermark, log_start_offset=0)
-        assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+        assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.GO_ON
         found.append(lag_after(follower, answer))
     assert found == [0, 4, 0]
 
@@ -113,14 +114,14 @@ def test_a_follower_on_a_full_disk_asks_again_and_goes_on_when_there_is_room(
     for _ in range(3):
         fetch_offset = question(follower, max_bytes=1).fetch_offset
         answer.records = stored(fetch_offset, 10 - fetch_offset)
-        assert take(follower, answer, now_ms=NOW_MS) is Taken.WAIT
+        assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.WAIT
     # What fitted was written, and the refusal was told once.
     assert 5 < follower.log.log_end_offset < 10
     assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
     disk.capacity_bytes = None
     fetch_offset = question(follower, max_bytes=1).fetch_offset
     answer.records = stored(fetch_offset, 10 - fetch_offset)
-    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.GO_ON
     assert (follower.log.log_end_offset, follower.high_watermark) == (10, 10)
 
 
@@ -132,7 +133,7 @@ def leading(count: int) -> Partition:
     return made
 
 
-def exchange(leader: Partition, follower: Partition) -> Taken:
+def exchange(leader: Partition, follower: Partition) -> FetchOutcome:
     """One fetch of the follower, and its question for the leader's start if need be."""
     asked = question(follower, max_bytes=1 << 20)
     fetch = FollowerFetch(
@@ -140,7 +141,7 @@ def exchange(leader: Partition, follower: Partition) -> Taken:
     )
     found = leader.read_as_leader(fetch, 1 << 20, now_ms=NOW_MS)
     taken = take(follower, fetched(0, found), now_ms=NOW_MS)
-    if taken is Taken.ASK_FOR_START:
+    if taken is FetchOutcome.ASK_FOR_START:
         taken = take_start(follower, leader.log.log_start_offset, now_ms=NOW_MS)
     return taken
 
@@ -155,7 +156,7 @@ def test_an_empty_log_past_the_leaders_end_starts_again(is_deleted: bool) -> Non
         follower.start_again_at(7, now_ms=NOW_MS)
     leader = leading(3)
     for _ in range(3):
-        assert exchange(leader, follower) is Taken.GO_ON
+        assert exchange(leader, follower) is FetchOutcome.GO_ON
     log = follower.log
     assert (log.log_start_offset, log.log_end_offset, follower.high_watermark) == (0, 3, 3)
 
@@ -163,7 +164,7 @@ def test_an_empty_log_past_the_leaders_end_starts_again(is_deleted: bool) -> Non
 def test_a_log_with_records_is_not_dropped_because_a_leader_starts_earlier() -> None:
     """The epochs will tell where to cut."""
     follower = following(high_watermark=5)
-    assert take_start(follower, 3, now_ms=NOW_MS) is Taken.WAIT
+    assert take_start(follower, 3, now_ms=NOW_MS) is FetchOutcome.WAIT
     assert follower.log.log_end_offset == 5
 
 
@@ -177,12 +178,80 @@ def test_a_log_that_begins_inside_a_batch_of_the_leader_warns_of_nothing(
     batch = build_batch(records_at(0, NOW_MS, [(None, b"value")] * 100))
     stamp(batch, 0, 0, 4)
     answer = PartitionData(high_watermark=100, log_start_offset=50, records=bytes(batch))
-    assert take(follower, answer, now_ms=NOW_MS) is Taken.GO_ON
+    assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.GO_ON
     assert (follower.log.log_start_offset, follower.log.log_end_offset) == (50, 100)
     assert [record.levelname for record in caplog.records] == ["INFO"]
 
 
 def test_a_cut_below_what_is_committed_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     follower = following(high_watermark=5)
+    follower.become_follower(2, 4, LossyEpochs(unclean=4))
     take(follower, diverging(end_offset=2, log_start_offset=0), now_ms=NOW_MS)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def refused(follower: Partition, answer: PartitionData) -> bool:
+    before = follower.log.log_end_offset, follower.high_watermark
+    outcome = take(follower, answer, now_ms=NOW_MS)
+    if outcome is FetchOutcome.GO_ON:
+        assert follower.unfollowable is None
+        return False
+    assert (follower.log.log_end_offset, follower.high_watermark) == before
+    assert "does not follow broker 2" in (follower.unfollowable or "")
+    return True
+
+
+def test_committed_records_are_kept_when_no_election_gave_them_up() -> None:
+    """As when a backup of the store was restored, and the leader fell behind since."""
+    assert refused(following(high_watermark=3), diverging(end_offset=2, log_start_offset=0))
+    assert not refused(following(high_watermark=2), diverging(end_offset=2, log_start_offset=0))
+
+
+@pytest.mark.parametrize(
+    ("lossy", "is_refused"),
+    [
+        (LossyEpochs(unclean=2), False),
+        (LossyEpochs(unclean=1), True),
+        (LossyEpochs(crashed=1), False),
+        (LossyEpochs(crashed=0), True),
+        (LossyEpochs(crashed=2), False),
+    ],
+    ids=[
+        "unclean election since",
+        "unclean election before",
+        "the leader of that epoch crashed",
+        "that of an earlier one did",
+        "that of a later one did, and lost the end of this one too",
+    ],
+)
+def test_an_election_may_have_given_them_up(lossy: LossyEpochs, is_refused: bool) -> None:
+    follower = following(high_watermark=3)
+    follower.become_follower(2, 4, lossy)
+    assert refused(follower, diverging(end_offset=2, log_start_offset=0)) is is_refused
+
+
+def test_a_leader_that_crashed_may_have_lost_its_whole_epoch() -> None:
+    follower = following(high_watermark=3)
+    follower.become_follower(2, 4, LossyEpochs(crashed=1))
+    answer = PartitionData(
+        high_watermark=2, diverging_epoch=EpochEndOffset(epoch=0, end_offset=2), log_start_offset=0
+    )
+    assert not refused(follower, answer)
+
+
+def test_epochs_that_compaction_removed_are_no_loss() -> None:
+    """The leader's copy has no record of epoch 1 left, so it tells where epoch 0 ends; it has all that comes behind."""
+    answer = PartitionData(
+        high_watermark=5, diverging_epoch=EpochEndOffset(epoch=0, end_offset=5), log_start_offset=0
+    )
+    assert refused(following(high_watermark=5), answer)
+    follower = following(high_watermark=5)
+    follower.log.update_config(LogConfig(cleanup_compact=True))
+    assert not refused(follower, answer)
+
+
+def test_a_leader_that_is_refused_may_be_followed_in_another_epoch() -> None:
+    follower = following(high_watermark=3)
+    assert refused(follower, diverging(end_offset=2, log_start_offset=0))
+    follower.become_follower(3, 5)
+    assert follower.unfollowable is None

@@ -7,12 +7,12 @@ import pytest
 
 from headrace.errors import DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
-from headrace.log.checkpoint import write_topic_id
+from headrace.log.files.checkpoint import write_topic_id
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDir, LogDirs
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import open_log
-from headrace.log.segment import offset_name
+from headrace.log.segments.segment import offset_name
 from headrace.replication.log_move import LogMove
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.failing_disk import FailingDisk
@@ -44,7 +44,7 @@ class World:
 
     def append(self, *counts: int, epoch: int = 0) -> None:
         for count in counts:
-            self.log.append_as_leader(make_batch(count), leader_epoch=epoch, now_ms=NOW_MS)
+            self.log.append_as_leader([make_batch(count)], leader_epoch=epoch, now_ms=NOW_MS)
 
     def move(self) -> LogMove:
         origin, target = self.dirs.online
@@ -87,7 +87,7 @@ def assert_equal(log: PartitionLog, before: PartitionLog, before_content: bytes)
 
 def test_the_copy_takes_the_place_of_the_original(world: World) -> None:
     world.append(*range(1, 30))
-    world.log.append_as_leader(make_producer_batch(9, 0), leader_epoch=3, now_ms=NOW_MS)
+    world.log.append_as_leader([make_producer_batch(9, 0)], leader_epoch=3, now_ms=NOW_MS)
     world.log.assign_epoch(4, world.log.log_end_offset)  # in which nothing is written yet
     before = content(world.log)
     move = world.move()
@@ -103,7 +103,7 @@ def test_the_copy_takes_the_place_of_the_original(world: World) -> None:
     assert world.dirs.directory_of(PARTITION) is target
     assert world.dirs.get(PARTITION) is moved
     assert not world.dirs.is_moving(PARTITION)
-    again = moved.append_as_leader(make_producer_batch(9, 0), leader_epoch=4, now_ms=NOW_MS)
+    again = moved.append_as_leader([make_producer_batch(9, 0)], leader_epoch=4, now_ms=NOW_MS)
     assert getattr(again, "duplicate", False)
     assert world.disk.list_directories(TARGET) == ["t-0"]
     assert [f"{ORIGIN}/{name}" for name in world.disk.list_directories(ORIGIN)] == [left]
@@ -342,11 +342,11 @@ def test_of_two_logs_of_one_partition_the_one_that_has_more_is_kept(newer: str, 
     }
     for path, log in two.items():
         write_topic_id(world.disk, f"{path}/u-0", TOPIC_ID)
-        log.append_as_leader(make_batch(2), leader_epoch=0, now_ms=NOW_MS)
+        log.append_as_leader([make_batch(2)], leader_epoch=0, now_ms=NOW_MS)
     if by == "epoch":
-        two[older].append_as_leader(make_batch(5), leader_epoch=0, now_ms=NOW_MS)
+        two[older].append_as_leader([make_batch(5)], leader_epoch=0, now_ms=NOW_MS)
     two[newer].append_as_leader(
-        make_batch(1), leader_epoch=1 if by == "epoch" else 0, now_ms=NOW_MS
+        [make_batch(1)], leader_epoch=1 if by == "epoch" else 0, now_ms=NOW_MS
     )
     for directory in world.dirs.online:
         directory.release()
@@ -366,7 +366,7 @@ def test_of_two_logs_that_cannot_be_compared_neither_is_used(trouble: str) -> No
         log = open_log(
             world.disk, f"{path}/u-0", TopicPartition("u", 0), LogConfig(), now_ms=NOW_MS
         )
-        log.append_as_leader(make_batch(2), leader_epoch=0, now_ms=NOW_MS)
+        log.append_as_leader([make_batch(2)], leader_epoch=0, now_ms=NOW_MS)
         is_other = trouble == "another topic" and path == TARGET
         write_topic_id(world.disk, f"{path}/u-0", UUID(int=8) if is_other else TOPIC_ID)
     unreadable = {"first unreadable": TARGET, "second unreadable": ORIGIN}.get(trouble)
@@ -385,3 +385,19 @@ def test_of_two_logs_that_cannot_be_compared_neither_is_used(trouble: str) -> No
     found = world.dirs.get(TopicPartition("u", 0))
     assert found is not None
     assert found.log_end_offset == 2
+
+
+def test_a_move_that_cannot_begin_leaves_nothing_behind(world: World) -> None:
+    """There was no room for one of its first files; the directory would take room until the next start."""
+    world.append(1)
+    for left_bytes in range(64):
+        world.disk.capacity_bytes = world.disk.used_bytes + left_bytes
+        with suppress(DiskFull):
+            world.move()
+            assert left_bytes, "there is no room for the topic's id"
+            break
+        assert world.disk.list_directories(TARGET) == []
+        assert world.dirs.online[1].futures == {}
+        assert world.disk.open_without_name() is None
+    else:
+        raise AssertionError("no room is ever enough")

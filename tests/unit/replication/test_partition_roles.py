@@ -8,7 +8,7 @@ import pytest
 
 from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
-from headrace.log.append_result import Appended, Refused
+from headrace.log.append_result import Appended
 from headrace.log.leader_epochs import EpochEnd
 from headrace.log.log_config import LogConfig
 from headrace.log.recovery import open_log
@@ -19,6 +19,7 @@ from headrace.replication.partition import Partition
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 
 ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = UUID(int=7)
@@ -58,12 +59,12 @@ def leading(leader_epoch: int, isr: tuple[int, ...] = (1, 2, 3)) -> Partition:
 def append(leader: Partition, count: int = 1) -> None:
     for _ in range(count):
         batch = build_batch([Record(0, NOW_MS, None, b"value")])
-        assert isinstance(leader.append(memoryview(batch), acks=1, now_ms=NOW_MS), Appended)
+        assert isinstance(leader.append([memoryview(batch)], acks=1, now_ms=NOW_MS), Appended)
 
 
 def fetch(
     leader: Partition, replica: int, offset: int, *, epoch: int, broker_epoch: int = 100
-) -> PartitionRead | Refused:
+) -> PartitionRead | Refusal:
     question = FollowerFetch(replica, broker_epoch, offset, epoch, leader.leader_epoch)
     return leader.read_as_leader(question, 1 << 20, now_ms=NOW_MS)
 
@@ -95,7 +96,7 @@ def test_past_the_end_without_an_epoch_is_out_of_range() -> None:
     leader = leading(1)
     append(leader, 3)
     for answer in (fetch(leader, 2, 4, epoch=-1), leader.read(4, 1 << 20)):
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, Refusal)
         assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -105,7 +106,7 @@ def test_a_diverging_reader_before_the_start_is_out_of_range_all_the_same() -> N
     leader.become_leader(1, State(4, isr=(1,)), now_ms=NOW_MS)
     assert leader.delete_records(4) == 4
     answer = fetch(leader, 2, 2, epoch=3)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, Refusal)
     assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -119,11 +120,11 @@ def test_a_suspended_leader_takes_and_serves_nothing_and_tells_those_who_wait() 
     assert not leader.is_leader
     batch = memoryview(build_batch([Record(0, NOW_MS, None, b"value")]))
     for answer in (
-        leader.append(batch, acks=-1, now_ms=NOW_MS),
+        leader.append([batch], acks=-1, now_ms=NOW_MS),
         fetch(leader, 2, 1, epoch=1),
         leader.read(0, 1 << 20),
     ):
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, Refusal)
         assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -192,14 +193,14 @@ def test_a_full_disk_is_told_of_once_and_so_is_its_end(caplog: pytest.LogCapture
     headers = [read_header(batch) for batch in batches]
     for number in range(2):
         disk.capacity_bytes = disk.used_bytes
-        assert leader.append_run(batches, headers, acks=1, now_ms=NOW_MS) is None
-        for batch in batches:
-            refused = leader.append(batch, acks=1, now_ms=NOW_MS)
-            assert isinstance(refused, Refused)
+        for asked in (batches, batches[:1]):
+            refused = leader.append(asked, headers[: len(asked)], acks=1, now_ms=NOW_MS)
+            assert isinstance(refused, Refusal)
             assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         disk.capacity_bytes = None
         if number == 0:
             append(leader, 2)
         else:
-            assert leader.append_run(batches, headers, acks=1, now_ms=NOW_MS) == 3
+            appended = leader.append(batches, headers, acks=1, now_ms=NOW_MS)
+            assert appended == Appended(3, 4, batches=2)
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"] * 2

@@ -5,14 +5,14 @@ Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVAL
 Left out: loggers.
 """
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.config_changes import WantedChange, change_configs
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.request import RequestContext
-from headrace.broker.settings.alter import AlterOutcome, validate_replacement
-from headrace.broker.settings.resource import Resource
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.config_changes import ConfigChangeRequest, change_configs
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.configs import ConfigEdit
 from headrace.controller.core import Controller
+from headrace.settings.alter import AlterOutcome, validate_replacement
+from headrace.settings.live_settings import LiveSettings
+from headrace.settings.resource import Resource
 from headrace.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -38,7 +38,7 @@ async def handle(
 
     results = await change_configs(
         [
-            WantedChange(
+            ConfigChangeRequest(
                 resource=Resource(asked.resource_type, asked.resource_name),
                 outcome=validate(asked),
                 edits=tuple(

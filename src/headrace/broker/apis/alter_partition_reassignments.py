@@ -5,8 +5,8 @@ Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, N
 INVALID_REPLICATION_FACTOR; for all: REQUEST_TIMED_OUT, NOT_CONTROLLER.
 """
 
-from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.controller_call import TIMED_OUT, ask_controller
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.core import Controller
 from headrace.controller.reassignment import AlterReassignments, PartitionAnswer
 from headrace.ids import TopicPartition
@@ -18,6 +18,7 @@ from headrace.wire.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from headrace.wire.refusal import Refusal
 
 
 async def handle(
@@ -39,7 +40,7 @@ async def handle(
         targets=targets, allow_factor_change=request.allow_replication_factor_change
     )
     answers = await ask_controller(controller.ask(wanted), request.timeout_ms)
-    if isinstance(answers, Unanswered):
+    if isinstance(answers, Refusal):
         return _unanswered(request, answers)
     results: dict[str, list[ReassignablePartitionResponse]] = {
         topic.name: [] for topic in request.topics
@@ -67,7 +68,7 @@ def _result(answer: PartitionAnswer) -> ReassignablePartitionResponse:
 
 
 def _unanswered(
-    request: AlterPartitionReassignmentsRequest, why: Unanswered
+    request: AlterPartitionReassignmentsRequest, why: Refusal
 ) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,

@@ -6,9 +6,9 @@ Errors, per partition: LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR, REPLICA_NOT_AVAIL
 INVALID_TOPIC_EXCEPTION for a name that is too long for the copy's directory.
 """
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.replica_moves import ReplicaMoves
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.replica_moves import ReplicaMoves
+from headrace.broker.requests.request_context import RequestContext
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.alter_replica_log_dirs import (

@@ -5,12 +5,10 @@ Errors: UNSUPPORTED_VERSION (in a v0 body that every client can read), INVALID_R
 """
 
 import re
-from struct import Struct
 from typing import Final
 
-from headrace.broker.offered import OfferedVersions
-from headrace.broker.request import RequestContext
-from headrace.wire.api_keys import ApiKey
+from headrace.broker.requests.advertised_apis import AdvertisedApis
+from headrace.broker.requests.request_context import RequestContext
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.api_versions import (
     ApiVersion,
@@ -32,11 +30,10 @@ _FEATURES: Final = tuple(
         "transaction.version",
     )
 )
-_UNSUPPORTED: Final = Struct(">hihhh")  # error, one entry: key, first and last version
 
 
 def handle(
-    request: ApiVersionsRequest, context: RequestContext, *, offered: OfferedVersions
+    request: ApiVersionsRequest, context: RequestContext, *, advertised_apis: AdvertisedApis
 ) -> ApiVersionsResponse:
     if context.version >= 3 and not (
         _SOFTWARE_NAME.fullmatch(request.client_software_name)
@@ -46,15 +43,8 @@ def handle(
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=first, max_version=last)
-            for key, first, last in offered
+            for key, first, last in advertised_apis
         ],
         supported_features=_FEATURES if context.version >= _FIRST_WITH_ZERO else (),
         finalized_features_epoch=0,
-    )
-
-
-def unsupported_version_answer(first_version: int, last_version: int) -> bytes:
-    """A v0 body that names the versions of ApiVersions itself, so that the client can try again."""
-    return _UNSUPPORTED.pack(
-        ErrorCode.UNSUPPORTED_VERSION, 1, ApiKey.API_VERSIONS, first_version, last_version
     )

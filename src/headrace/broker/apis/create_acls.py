@@ -1,6 +1,6 @@
 """CreateAcls (30), versions 1-3: each is refused with SECURITY_DISABLED, as by a Kafka without an authorizer."""
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.create_acls import (
     AclCreationResult,

@@ -4,16 +4,17 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLI
 INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT, NOT_CONTROLLER.
 """
 
-from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.controller_call import TIMED_OUT, ask_controller
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.core import Controller
-from headrace.controller.growth import CreatePartitions, MorePartitions
+from headrace.controller.create_partitions import CreatePartitions, MorePartitions
 from headrace.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from headrace.wire.refusal import Refusal
 
 
 async def handle(
@@ -26,7 +27,7 @@ async def handle(
         topics=tuple(map(_wanted, request.topics)), validate_only=request.validate_only
     )
     answers = await ask_controller(controller.ask(wanted), request.timeout_ms)
-    if isinstance(answers, Unanswered):
+    if isinstance(answers, Refusal):
         return _unanswered(names, answers)
     return CreatePartitionsResponse(
         results=[
@@ -49,7 +50,7 @@ def _wanted(topic: CreatePartitionsTopic) -> MorePartitions:
     )
 
 
-def _unanswered(names: list[str], why: Unanswered) -> CreatePartitionsResponse:
+def _unanswered(names: list[str], why: Refusal) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsTopicResult(

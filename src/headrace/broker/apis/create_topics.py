@@ -8,13 +8,14 @@ INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION, R
 
 from typing import Final
 
-from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.request import RequestContext
-from headrace.broker.settings.describe import describe_created_topic
-from headrace.broker.settings.resolution import ConfigLayers
+from headrace.broker.cluster.controller_call import TIMED_OUT, ask_controller
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.core import Controller
 from headrace.controller.topics import CreateTopics, NewTopic, TopicAnswer
+from headrace.internal_topics import CLUSTER_METADATA
+from headrace.settings.describe import describe_created_topic
+from headrace.settings.live_settings import LiveSettings
+from headrace.settings.resolution import ConfigLayers
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.create_topics import (
     CreatableTopic,
@@ -23,9 +24,9 @@ from headrace.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from headrace.wire.refusal import Refusal
 
 _FIRST_WITH_CONFIGS: Final = 5
-_FORBIDDEN: Final = "__cluster_metadata"
 
 
 async def handle(
@@ -38,21 +39,21 @@ async def handle(
     names = list(dict.fromkeys(topic.name for topic in request.topics))
     if request.timeout_ms <= 0:
         return _unanswered(names, TIMED_OUT)
-    wanted = tuple(_wanted(topic) for topic in request.topics if topic.name != _FORBIDDEN)
+    wanted = tuple(_wanted(topic) for topic in request.topics if topic.name != CLUSTER_METADATA)
     answers = await ask_controller(
         controller.ask(CreateTopics(topics=wanted, validate_only=request.validate_only)),
         request.timeout_ms,
     )
-    if isinstance(answers, Unanswered):
+    if isinstance(answers, Refusal):
         return _unanswered(names, answers)
     layers = live_settings.current.layers
     results = [_result(answer, layers, context.version) for answer in answers]
-    if _FORBIDDEN in names:
+    if CLUSTER_METADATA in names:
         results.append(
             CreatableTopicResult(
-                name=_FORBIDDEN,
+                name=CLUSTER_METADATA,
                 error_code=ErrorCode.INVALID_REQUEST,
-                error_message=f"Creation of internal topic {_FORBIDDEN} is prohibited.",
+                error_message=f"Creation of internal topic {CLUSTER_METADATA} is prohibited.",
             )
         )
     return CreateTopicsResponse(topics=results)
@@ -71,7 +72,7 @@ def _wanted(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _unanswered(names: list[str], why: Unanswered) -> CreateTopicsResponse:
+def _unanswered(names: list[str], why: Refusal) -> CreateTopicsResponse:
     return CreateTopicsResponse(
         topics=[
             CreatableTopicResult(name=name, error_code=why.error_code, error_message=why.message)

@@ -1,6 +1,6 @@
 """DeleteAcls (31), versions 1-3: each filter is refused with SECURITY_DISABLED, as by a Kafka without an authorizer."""
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_acls import (
     DeleteAclsFilterResult,

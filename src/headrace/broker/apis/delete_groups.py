@@ -5,8 +5,8 @@ Errors, per group: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_
 GROUP_ID_NOT_FOUND.
 """
 
-from headrace.broker.group_portions import portions
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -16,10 +16,12 @@ from headrace.wire.messages.delete_groups import (
 
 
 async def handle(
-    request: DeleteGroupsRequest, context: RequestContext, *, groups: Groups
+    request: DeleteGroupsRequest, context: RequestContext, *, groups: Groups, long_work: LongWork
 ) -> DeleteGroupsResponse:
     results: list[DeletableGroupResult] = []
-    async for group_ids in portions(list(dict.fromkeys(request.groups_names))):
-        portion = DeleteGroupsRequest(groups_names=group_ids)
-        results += (await groups.delete_groups(portion)).results
+    slices = long_work.slices()
+    for group_id in dict.fromkeys(request.groups_names):
+        one = DeleteGroupsRequest(groups_names=[group_id])
+        results += (await groups.delete_groups(one)).results
+        await slices.pause()
     return DeleteGroupsResponse(results=results)

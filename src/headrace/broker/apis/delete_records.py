@@ -9,10 +9,9 @@ that is compacted and not deleted from, REQUEST_TIMED_OUT if a live replica has 
 import asyncio
 from collections.abc import Container
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.partition_lookup import find_partition
-from headrace.broker.request import RequestContext
-from headrace.log.append_result import Refused
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.partition_lookup import find_partition
+from headrace.broker.requests.request_context import RequestContext
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.error_code import ErrorCode
@@ -23,6 +22,7 @@ from headrace.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from headrace.wire.refusal import Refusal
 
 
 async def handle(
@@ -37,11 +37,11 @@ async def handle(
     def delete(topic: str, ask: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         result = DeleteRecordsPartitionResult(partition_index=ask.partition_index, low_watermark=-1)
         partition = find_partition(partitions, cluster, topic, ask.partition_index)
-        if isinstance(partition, Refused):
+        if isinstance(partition, Refusal):
             result.error_code = partition.error_code
             return result
         offset = _delete(partition, ask.offset)
-        if isinstance(offset, Refused):
+        if isinstance(offset, Refusal):
             result.error_code = offset.error_code
         else:
             pending.append(_Deletion(partition, offset, result))
@@ -82,11 +82,11 @@ class _Deletion:
         return is_done
 
 
-def _delete(partition: Partition, offset: int) -> int | Refused:
+def _delete(partition: Partition, offset: int) -> int | Refusal:
     config = partition.log.config
     if config.cleanup_compact and not config.cleanup_delete:
         topic = partition.topic_partition.topic
-        return Refused(ErrorCode.POLICY_VIOLATION, f"{topic} is compacted, not deleted from")
+        return Refusal(ErrorCode.POLICY_VIOLATION, f"{topic} is compacted, not deleted from")
     return partition.delete_records(offset)
 
 

@@ -9,14 +9,14 @@ from collections import Counter
 from typing import Final
 from uuid import UUID
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.controller_call import TIMED_OUT, ask_controller
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.core import Controller
 from headrace.controller.deletions import DeleteTopics
 from headrace.controller.topics import TopicAnswer
 from headrace.ids import NO_TOPIC_ID
+from headrace.settings.live_settings import LiveSettings
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.delete_topics import (
@@ -25,6 +25,7 @@ from headrace.wire.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from headrace.wire.refusal import Refusal
 
 _FIRST_WITH_DELETION_DISABLED: Final = 3
 _FIRST_WITH_IDS: Final = 6
@@ -47,17 +48,17 @@ async def handle(
         return _disabled(asked, context.version)
     if request.timeout_ms <= 0:
         return _unanswered(asked, TIMED_OUT)
-    wanted = _Wanted(asked, cluster)
+    wanted = _DeletionTargets(asked, cluster)
     answers = await ask_controller(
         controller.ask(DeleteTopics(names=tuple(wanted.names), topic_ids=tuple(wanted.topic_ids))),
         request.timeout_ms,
     )
-    if isinstance(answers, Unanswered):
+    if isinstance(answers, Refusal):
         return _unanswered(asked, answers)
     return DeleteTopicsResponse(responses=[*wanted.refused, *map(_result, answers)])
 
 
-class _Wanted:
+class _DeletionTargets:
     """The topics to be deleted, and those of which the request does not say clearly what it means."""
 
     def __init__(self, asked: list[DeleteTopicState], cluster: ClusterView) -> None:
@@ -112,10 +113,10 @@ def _disabled(asked: list[DeleteTopicState], version: int) -> DeleteTopicsRespon
         else ErrorCode.INVALID_REQUEST
     )
     text = TEXTS[ErrorCode.TOPIC_DELETION_DISABLED]
-    return _unanswered(asked, Unanswered(error, text))
+    return _unanswered(asked, Refusal(error, text))
 
 
-def _unanswered(asked: list[DeleteTopicState], why: Unanswered) -> DeleteTopicsResponse:
+def _unanswered(asked: list[DeleteTopicState], why: Refusal) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(

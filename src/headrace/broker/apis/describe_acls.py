@@ -3,7 +3,7 @@
 Tools that copy ACLs (MirrorMaker 2) take that for what it is: there are none.
 """
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

@@ -6,10 +6,10 @@ Errors: MISMATCHED_ENDPOINT_TYPE for the controllers' endpoints, which are no se
 
 from typing import Final
 
-from headrace.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.reachable_brokers import controller_id, reachable_brokers
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.reachable_brokers import controller_id, reachable_brokers
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.security.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_cluster import (
     DescribeClusterBroker,

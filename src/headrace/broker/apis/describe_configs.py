@@ -2,21 +2,24 @@
 
 v1 sources and synonyms · v3 types and documentation · v4 flexible. No keys means all of them.
 Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST; one resource of an unknown type
-spoils the whole request, as with Kafka.
+spoils the whole request, as with Kafka. INVALID_REQUEST, too, for what would make the answer larger than
+`array_answer.MAX_ITEM_BYTES`.
 Loggers are those of this process.
 """
 
 from collections.abc import Mapping
 
-from headrace.broker import loggers
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.request import RequestContext
-from headrace.broker.settings.describe import ConfigEntry, Wanted, describe
-from headrace.broker.settings.resolution import ConfigLayers
-from headrace.broker.settings.resource import Refusal, Resource, ResourceType
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.requests.array_answer import TOO_LARGE, ArrayAnswer, EncodedAnswer
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.telemetry import loggers
 from headrace.controller.topics import name_fault
 from headrace.controller.values import ConfigKind
+from headrace.settings.describe import ConfigEntry, ConfigQuery, describe
+from headrace.settings.live_settings import LiveSettings
+from headrace.settings.resolution import ConfigLayers
+from headrace.settings.resource import Resource, ResourceType
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.describe_configs import (
@@ -27,46 +30,49 @@ from headrace.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from headrace.wire.refusal import Refusal
 
 _TYPES = frozenset(ResourceType)
 _KINDS = frozenset(ConfigKind)
+_MALFORMED = Refusal(ErrorCode.INVALID_REQUEST, TEXTS[ErrorCode.INVALID_REQUEST])
+_TOO_LARGE = Refusal(ErrorCode.INVALID_REQUEST, TOO_LARGE)
 
 
-def handle(
+async def handle(
     request: DescribeConfigsRequest,
     context: RequestContext,
     *,
     cluster: ClusterView,
     live_settings: LiveSettings,
-) -> DescribeConfigsResponse:
-    if any(asked.resource_type not in _TYPES for asked in request.resources):
-        malformed = Refusal(ErrorCode.INVALID_REQUEST, TEXTS[ErrorCode.INVALID_REQUEST])
-        return DescribeConfigsResponse(
-            results=[_result(asked, malformed) for asked in request.resources]
-        )
-    layers = live_settings.current.layers
-    return DescribeConfigsResponse(
-        results=[
-            _result(
-                asked,
-                _described(
-                    asked,
-                    Wanted(
-                        asked.configuration_keys,
-                        synonyms=request.include_synonyms,
-                        documentation=request.include_documentation,
-                    ),
-                    cluster,
-                    layers,
-                ),
+    long_work: LongWork,
+) -> EncodedAnswer:
+    answer = ArrayAnswer(
+        DescribeConfigsResponse(), DescribeConfigsResult, context.version, long_work.slices()
+    )
+    is_malformed = any(asked.resource_type not in _TYPES for asked in request.resources)
+    for asked in request.resources:
+        if is_malformed:
+            described: list[ConfigEntry] | Refusal = _MALFORMED
+        elif answer.is_full:
+            described = _TOO_LARGE
+        else:
+            described = _described(
+                asked, _query(request, asked), cluster, live_settings.current.layers
             )
-            for asked in request.resources
-        ]
+        await answer.add(_result(asked, described))
+    return answer.encoded()
+
+
+def _query(request: DescribeConfigsRequest, asked: DescribeConfigsResource) -> ConfigQuery:
+    return ConfigQuery(
+        frozenset(asked.configuration_keys or ()),
+        synonyms=request.include_synonyms,
+        documentation=request.include_documentation,
     )
 
 
 def _described(
-    asked: DescribeConfigsResource, wanted: Wanted, cluster: ClusterView, layers: ConfigLayers
+    asked: DescribeConfigsResource, wanted: ConfigQuery, cluster: ClusterView, layers: ConfigLayers
 ) -> list[ConfigEntry] | Refusal:
     kind, name = asked.resource_type, asked.resource_name
     if kind == ResourceType.TOPIC and name not in cluster.state.topics:

@@ -6,7 +6,7 @@ Null topics are all. A log that moves to another directory is in both, there wit
 
 from collections.abc import Collection, Mapping
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.errors import DiskFailed
 from headrace.log.log_dirs import LogDir, LogDirs
 from headrace.log.partition_log import PartitionLog

@@ -3,10 +3,9 @@
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
 """
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.partition_lookup import find_leader
-from headrace.broker.request import RequestContext
-from headrace.log.append_result import Refused
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.partition_lookup import find_leader
+from headrace.broker.requests.request_context import RequestContext
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -15,6 +14,7 @@ from headrace.wire.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from headrace.wire.refusal import Refusal
 
 
 def handle(
@@ -26,7 +26,7 @@ def handle(
 ) -> DescribeProducersResponse:
     def answer(topic: str, index: int) -> PartitionResponse:
         partition = find_leader(partitions, cluster, topic, index)
-        if isinstance(partition, Refused):
+        if isinstance(partition, Refusal):
             return PartitionResponse(
                 partition_index=index,
                 error_code=partition.error_code,

@@ -8,15 +8,15 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and for 
 from collections.abc import Collection, Mapping
 from uuid import UUID
 
-from headrace.broker.authorized_operations import TOPIC_OPERATIONS
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.reachable_brokers import NO_BROKER, reachable_brokers
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.reachable_brokers import NO_BROKER, reachable_brokers
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.security.authorized_operations import TOPIC_OPERATIONS
 from headrace.controller.cluster_state import Topic
 from headrace.controller.topics import name_fault
-from headrace.controller.values import Partition
-from headrace.ids import INTERNAL_TOPICS
+from headrace.controller.values import PartitionState
+from headrace.internal_topics import INTERNAL_TOPICS
+from headrace.settings.live_settings import LiveSettings
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -111,7 +111,7 @@ def _found(
 
 
 def _partition(
-    index: int, partition: Partition, reachable: Collection[int], failed: Collection[int]
+    index: int, partition: PartitionState, reachable: Collection[int], failed: Collection[int]
 ) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
         partition_index=index,

@@ -9,9 +9,9 @@ UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT, NOT_CONTROLLER; for all: INVALID_
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.controller_call import TIMED_OUT, Unanswered, ask_controller
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.controller_call import TIMED_OUT, ask_controller
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.core import Controller
 from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.reassignment import PartitionAnswer
@@ -24,6 +24,7 @@ from headrace.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from headrace.wire.refusal import Refusal
 
 _TYPES: Final = {election_type.value: election_type for election_type in ElectionType}
 
@@ -39,14 +40,14 @@ async def handle(
     election_type = _TYPES.get(request.election_type)
     if election_type is None:
         text = f"Unknown election type {request.election_type}"
-        return _unanswered(wanted, Unanswered(ErrorCode.INVALID_REQUEST, text))
+        return _unanswered(wanted, Refusal(ErrorCode.INVALID_REQUEST, text))
     if request.timeout_ms <= 0:
         return _unanswered(wanted, TIMED_OUT)
     answers = await ask_controller(
         controller.ask(ElectLeaders(election_type=election_type, partitions=wanted)),
         request.timeout_ms,
     )
-    if isinstance(answers, Unanswered):
+    if isinstance(answers, Refusal):
         return _unanswered(wanted, answers)
     # Every topic that was asked for is mentioned, be it with nothing.
     asked = request.topic_partitions
@@ -82,7 +83,7 @@ def _by_topic(
     ]
 
 
-def _unanswered(wanted: tuple[TopicPartition, ...] | None, why: Unanswered) -> ElectLeadersResponse:
+def _unanswered(wanted: tuple[TopicPartition, ...] | None, why: Refusal) -> ElectLeadersResponse:
     answers = [
         PartitionAnswer(partition=where, error=why.error_code, message=why.message)
         for where in dict.fromkeys(wanted or ())

@@ -14,22 +14,21 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from headrace.broker.clock import Clock
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.fetch_readers import Reader, reader_of
-from headrace.broker.fetch_sessions import FetchSession, FetchSessions, WantedKey
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.partition_lookup import missing
-from headrace.broker.read_replica import LEADER_ITSELF, RACK_AWARE, ReadReplica
-from headrace.broker.replica_throttle import ReplicaThrottle
-from headrace.broker.request import RequestContext
-from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.fetching.fetch_readers import Reader, reader_of
+from headrace.broker.fetching.fetch_sessions import FetchSession, FetchSessions, SessionPartitionKey
+from headrace.broker.fetching.nearest_replica import LEADER_ITSELF, RACK_AWARE, NearestReplica
+from headrace.broker.replicas.partition_lookup import missing
+from headrace.broker.replicas.replica_throttle import ReplicaThrottle
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.telemetry.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.clock import Clock
 from headrace.errors import DiskFailed
-from headrace.log.append_result import Refused
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import PartitionRead
 from headrace.replication.partition_table import PartitionTable
-from headrace.replication.waiting import GrowthWaiters
+from headrace.replication.waiting import ChangeWaiters
+from headrace.settings.live_settings import LiveSettings
 from headrace.wire.codec import Piece
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.fetch_response_codec import (
@@ -45,6 +44,7 @@ from headrace.wire.messages.fetch import (
     FetchRequest,
     LeaderIdAndEpoch,
 )
+from headrace.wire.refusal import Refusal
 
 _READ_COMMITTED: Final = 1
 _FIRST_WITH_STORAGE_ERROR: Final = 6
@@ -80,18 +80,18 @@ def handle(
         min(fetch_max_bytes, request.max_bytes),
     )
     if request.rack_id and live_settings.current.replica_selector_class == RACK_AWARE:
-        fetch.nearest = ReadReplica(cluster, request.rack_id, context.connection.listener_name)
+        fetch.nearest = NearestReplica(cluster, request.rack_id, context.connection.listener_name)
     fetch.read_all()
     if fetch.is_satisfied or request.max_wait_ms <= 0 or not fetch.wants_anything:
         return fetch.answer(traffic)
     waiters = fetch.waiters
-    return _wait(fetch, waiters, _growth(waiters), request.max_wait_ms, traffic)
+    return _wait(fetch, waiters, _change_count(waiters), request.max_wait_ms, traffic)
 
 
 async def _wait(
     fetch: "_Fetch",
-    waiters: dict[int, GrowthWaiters],
-    growth_seen: int,
+    waiters: dict[int, ChangeWaiters],
+    changes_seen: int,
     max_wait_ms: int,
     traffic: Traffic,
 ) -> list[Piece]:
@@ -107,9 +107,9 @@ async def _wait(
     for each, waiter in notes:
         each.add(waiter)
     fetch.wake_by(woken.set)
-    if _growth(waiters) != growth_seen:
+    if _change_count(waiters) != changes_seen:
         fetch.read_all()  # something came before anybody was told to wake us
-    fetch.read_stirred()
+    fetch.read_woken()
     try:
         async with asyncio.timeout(max_wait_ms / 1000):
             while not fetch.is_satisfied:
@@ -117,7 +117,7 @@ async def _wait(
                 woken.clear()
                 fetch.read_again(grown)
                 grown.clear()
-                fetch.read_stirred()
+                fetch.read_woken()
     except TimeoutError:
         fetch.read_all()
     finally:
@@ -128,7 +128,7 @@ async def _wait(
     return fetch.answer(traffic)
 
 
-def _growth(waiters: dict[int, GrowthWaiters]) -> int:
+def _change_count(waiters: dict[int, ChangeWaiters]) -> int:
     return sum(each.times for each in waiters.values())
 
 
@@ -167,8 +167,8 @@ class _Fetch:
         self._max_bytes = max_bytes
         self._min_bytes = request.min_bytes
         self.reader = reader
-        self.nearest: ReadReplica | None = None  # for a consumer that may be sent elsewhere
-        self.wanted: list[tuple[WantedKey, FetchPartition]] = (
+        self.nearest: NearestReplica | None = None  # for a consumer that may be sent elsewhere
+        self.wanted: list[tuple[SessionPartitionKey, FetchPartition]] = (
             reader.wanted(session)
             if session is not None
             else [
@@ -177,7 +177,7 @@ class _Fetch:
                 for ask in topic.partitions
             ]
         )
-        self._answers: list[tuple[WantedKey, str, FetchedPartition]] = []
+        self._answers: list[tuple[SessionPartitionKey, str, FetchedPartition]] = []
         self._bytes = 0
         self._is_urgent = False
 
@@ -189,26 +189,26 @@ class _Fetch:
     @property
     def wants_anything(self) -> bool:
         """Whether there is anything to wait for."""
-        return bool(self.wanted if self._session is None else self._session.wanted)
+        return bool(self.wanted if self._session is None else self._session.partitions)
 
     def wake_by(self, wake: Callable[[], None] | None) -> None:
-        """What to call when one grows that is not even looked at."""
+        """What to call when a partition of the session gets records that this fetch did not read, because it was inactive."""
         if self._session is not None:
-            self._session.on_growth = wake
+            self._session.on_append = wake
 
-    def read_stirred(self) -> None:
-        """Look at those too that were left out and have stirred since."""
+    def read_woken(self) -> None:
+        """Read the partitions that became active after this fetch began to wait."""
         session = self._session
-        # Those of a follower only come to stir while it waits, so that as many are the same.
-        if session is None or not session.is_follower or len(session.restless) == len(self.wanted):
+        # While a follower's fetch waits, partitions become active and none becomes inactive: equal numbers mean no new ones.
+        if session is None or not session.is_follower or len(session.active) == len(self.wanted):
             return
         known = {key for key, _ in self.wanted}
-        for key in [key for key in session.restless if key not in known]:
-            self.wanted.append((key, session.wanted[key].ask))
+        for key in [key for key in session.active if key not in known]:
+            self.wanted.append((key, session.partitions[key].ask))
             self._answers.append(self._look_at(*self.wanted[-1]))
 
     @property
-    def waiters(self) -> dict[int, GrowthWaiters]:
+    def waiters(self) -> dict[int, ChangeWaiters]:
         """Where to wait for the wanted partitions that are here, by their place among the wanted."""
         found = (self._partitions.get(self._name(key), ask.partition) for key, ask in self.wanted)
         return {
@@ -232,8 +232,8 @@ class _Fetch:
             self._answers[place] = self._look_at(*self.wanted[place])
 
     def _look_at(
-        self, key: WantedKey, ask: FetchPartition
-    ) -> tuple[WantedKey, str, FetchedPartition]:
+        self, key: SessionPartitionKey, ask: FetchPartition
+    ) -> tuple[SessionPartitionKey, str, FetchedPartition]:
         name = self._name(key)
         answer = self._read(name, key, ask)
         self._bytes += len(answer.records)
@@ -246,10 +246,12 @@ class _Fetch:
             self._is_urgent = True
         return key, name, answer
 
-    def _tells_of_deleted_records(self, key: WantedKey, answer: FetchedPartition) -> bool:
+    def _tells_of_deleted_records(self, key: SessionPartitionKey, answer: FetchedPartition) -> bool:
         """Whether a follower has to delete records that it was not told of yet: DeleteRecords waits for that."""
         session = self._session
-        wanted = session.wanted.get(key) if session is not None and session.is_follower else None
+        wanted = (
+            session.partitions.get(key) if session is not None and session.is_follower else None
+        )
         return wanted is not None and -1 < wanted.log_start_offset < answer.log_start_offset
 
     def refresh(self) -> None:
@@ -261,7 +263,7 @@ class _Fetch:
                 answer.last_stable_offset = partition.last_stable_offset
                 answer.log_start_offset = partition.log.log_start_offset
 
-    def _name(self, key: WantedKey) -> str:
+    def _name(self, key: SessionPartitionKey) -> str:
         (name, topic_id), _ = key
         if self._version < _FIRST_WITH_IDS:
             return name
@@ -271,7 +273,7 @@ class _Fetch:
             return "" if topic is None else topic.name
         return known
 
-    def _read(self, topic: str, key: WantedKey, ask: FetchPartition) -> FetchedPartition:
+    def _read(self, topic: str, key: SessionPartitionKey, ask: FetchPartition) -> FetchedPartition:
         partition = self._partitions.get(topic, ask.partition)
         if partition is None:
             return self._missing(topic, ask.partition)
@@ -283,7 +285,7 @@ class _Fetch:
         found = self.reader.read(
             partition, ask, min(ask.partition_max_bytes, left), at_least_one=self._bytes == 0
         )
-        if isinstance(found, Refused):
+        if isinstance(found, Refusal):
             return self._refused(topic, ask.partition, found.error_code)
         try:
             records = self.reader.content(found.records) if found.records.length else b""
@@ -316,7 +318,7 @@ class _Fetch:
 
     def _note_told(self, session: FetchSession) -> None:
         for key, name, answer in self._answers:
-            if key in session.wanted and not (
+            if key in session.partitions and not (
                 answer.error_code or answer.records or answer.details
             ):
                 partition = self._partitions.get(name, answer.partition_index)
@@ -332,8 +334,8 @@ class _Fetch:
             answers = [
                 entry
                 for entry in answers
-                if entry[0] in session.wanted
-                and (session.wanted[entry[0]].has_news(entry[2]) or is_first)
+                if entry[0] in session.partitions
+                and (session.partitions[entry[0]].has_news(entry[2]) or is_first)
             ]
             session.put_last([key for key, _, answer in answers if len(answer.records)])
             if session.is_follower:

@@ -13,12 +13,16 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.reachable_brokers import NO_BROKER, reachable_brokers
-from headrace.broker.request import RequestContext
-from headrace.broker.topic_creation import OFFSETS_TOPIC, TopicCreation
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.reachable_brokers import NO_BROKER, reachable_brokers
+from headrace.broker.cluster.topic_creation import TopicCreation
+from headrace.broker.coordinators.coordinator_table import (
+    CoordinatorEntry,
+    CoordinatorTable,
+    KeyType,
+)
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.values import Endpoint
-from headrace.coordinator.group.groups import Groups
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.find_coordinator import (
@@ -28,11 +32,9 @@ from headrace.wire.messages.find_coordinator import (
 )
 
 _FIRST_WITH_KEYS: Final = 4
-_GROUP: Final = 0
-_TRANSACTION: Final = 1
-_NOT_OFFERED: Final = {
-    _TRANSACTION: "Transactions are not offered by this broker.",
-    2: "Share groups are not offered by this broker.",
+_NOT_OFFERED: Final[dict[int, str]] = {
+    KeyType.TRANSACTION: "Transactions are not offered by this broker.",
+    KeyType.SHARE: "Share groups are not offered by this broker.",
 }
 
 
@@ -56,13 +58,14 @@ def handle(
     context: RequestContext,
     *,
     cluster: ClusterView,
-    groups: Groups,
+    coordinators: CoordinatorTable,
     topic_creation: TopicCreation,
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     keys = request.coordinator_keys if context.version >= _FIRST_WITH_KEYS else (request.key,)
-    if request.key_type != _GROUP:
+    coordinator = coordinators.for_key_type(request.key_type)
+    if coordinator is None:
         text = _NOT_OFFERED.get(request.key_type, f"Unknown key type {request.key_type}.")
-        is_old = context.version < _FIRST_WITH_KEYS and request.key_type == _TRANSACTION
+        is_old = context.version < _FIRST_WITH_KEYS and request.key_type == KeyType.TRANSACTION
         refused = _Found(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             if is_old
@@ -74,22 +77,23 @@ def handle(
     def answer() -> FindCoordinatorResponse:
         reachable = reachable_brokers(cluster, context.connection)
         return _response(
-            context.version, [(key, _find(key, cluster, groups, reachable)) for key in keys]
+            context.version, [(key, _find(key, cluster, coordinator, reachable)) for key in keys]
         )
 
     async def create_and_answer() -> FindCoordinatorResponse:
-        await topic_creation.create((OFFSETS_TOPIC,))
+        await topic_creation.create((coordinator.topic,))
         return answer()
 
-    if keys and OFFSETS_TOPIC not in cluster.state.topics:
+    if keys and coordinator.topic not in cluster.state.topics:
         return create_and_answer()
     return answer()
 
 
 def _find(
-    group_id: str, cluster: ClusterView, groups: Groups, reachable: dict[int, Endpoint]
+    key: str, cluster: ClusterView, coordinator: CoordinatorEntry, reachable: dict[int, Endpoint]
 ) -> _Found:
-    partition = cluster.state.partition(OFFSETS_TOPIC, groups.partition_for(group_id))
+    index = coordinator.runtime.partition_for(key)
+    partition = cluster.state.partition(coordinator.topic, index)
     if partition is None or partition.leader not in reachable:
         return _NOT_AVAILABLE
     endpoint = reachable[partition.leader]

@@ -5,7 +5,7 @@ Errors: COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID, UNKNOWN_ME
 REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID.
 """
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

@@ -7,17 +7,17 @@ The levels of loggers are those of this process, and are not stored.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from headrace.broker import loggers
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.config_changes import WantedChange, change_configs
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.request import RequestContext
-from headrace.broker.settings.alter import AlterOutcome, validate_incremental
-from headrace.broker.settings.alteration import Alteration, AlterOp
-from headrace.broker.settings.resource import Resource, ResourceType
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.config_changes import ConfigChangeRequest, change_configs
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.telemetry import loggers
 from headrace.controller.configs import ConfigEdit, ConfigOperation
 from headrace.controller.core import Controller
 from headrace.controller.values import ConfigKind
+from headrace.settings.alter import AlterOutcome, validate_incremental
+from headrace.settings.alteration import Alteration, AlterOp
+from headrace.settings.live_settings import LiveSettings
+from headrace.settings.resource import Resource, ResourceType
 from headrace.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -51,7 +51,7 @@ async def handle(
             current = loggers.levels()
         return validate_incremental(Resource(kind, name), alterations, current, layers)
 
-    def wanted(asked: AlterConfigsResource) -> WantedChange:
+    def wanted(asked: AlterConfigsResource) -> ConfigChangeRequest:
         outcome = validate(asked)
         edits: tuple[ConfigEdit, ...] = ()
         if outcome.refusal is None:
@@ -64,7 +64,7 @@ async def handle(
                 for config in asked.configs
             )
         resource = Resource(asked.resource_type, asked.resource_name)
-        return WantedChange(resource=resource, outcome=outcome, edits=edits)
+        return ConfigChangeRequest(resource=resource, outcome=outcome, edits=edits)
 
     results = await change_configs(
         list(map(wanted, request.resources)),

@@ -8,11 +8,12 @@ Left out: transactional ids, refused with INVALID_REQUEST; FindCoordinator tells
 
 from typing import Final
 
-from headrace.broker.controller_call import Unanswered, ask_controller
-from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.controller_call import ask_controller
+from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.requests.request_context import RequestContext
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.wire.refusal import Refusal
 
 LAST_VERSION: Final = 5
 _NONE: Final = -1
@@ -25,7 +26,7 @@ async def handle(
     if request.transactional_id is not None or has_only_one:
         return _refused(ErrorCode.INVALID_REQUEST)
     producer_id = await ask_controller(producer_ids.next_id())
-    if producer_id is None or isinstance(producer_id, Unanswered):
+    if producer_id is None or isinstance(producer_id, Refusal):
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

@@ -9,7 +9,7 @@ REBALANCE_IN_PROGRESS. Clients offer a handful of protocols; more than a hundred
 
 from typing import Final
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.events import Client
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.error_code import ErrorCode
@@ -26,6 +26,8 @@ async def handle(
             error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id
         )
     client = Client(
-        id=context.client_id, host=context.client_host, connection_id=id(context.connection)
+        id=context.client_id,
+        host=context.client_host,
+        connection_id=context.connection.connection_id,
     )
     return await groups.join(client, context.version, request)

@@ -5,7 +5,7 @@ Errors, of the whole and per member: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_N
 INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
 """
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 

@@ -7,11 +7,11 @@ Errors: UNSUPPORTED_VERSION for a type that has no such list.
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.request import RequestContext
-from headrace.broker.settings.resource import ResourceType
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.values import ConfigKind
+from headrace.settings.resource import ResourceType
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.list_config_resources import (
     ConfigResource,

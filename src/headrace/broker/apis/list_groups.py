@@ -4,7 +4,7 @@ v1 throttle time · v3 flexible · v4 states, and a filter by them · v5 types, 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 """
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 

@@ -11,15 +11,14 @@ gets INVALID_REQUEST, once. A batch that has to be opened to find a time and is 
 """
 
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.long_work import LongWork
-from headrace.broker.partition_lookup import find_leader
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.partition_lookup import find_leader
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.request_context import RequestContext
 from headrace.errors import CorruptBatch, DiskFailed, LogClosed
-from headrace.log.append_result import Refused
 from headrace.log.steps import Steps, run_at_once
 from headrace.log.time_lookup import FoundTimestamp, first_at_or_after, with_max_timestamp
 from headrace.replication.partition import Partition
@@ -32,6 +31,7 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from headrace.wire.refusal import Refusal
 
 _logger = logging.getLogger(__name__)
 
@@ -61,13 +61,13 @@ def handle(
     cluster: ClusterView,
     long_work: LongWork,
 ) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
-    steps = _ListOffsets(request, context.version, partitions, cluster).steps()
+    work = _ListOffsets(request, context.version, partitions, cluster)
     is_by_time = any(
         ask.timestamp >= 0 or ask.timestamp == MAX_TIMESTAMP
         for topic in request.topics
         for ask in topic.partitions
     )
-    return long_work.run(steps) if is_by_time else run_at_once(steps)
+    return work.answer_in_slices(long_work) if is_by_time else work.answer()
 
 
 class _ListOffsets:
@@ -87,22 +87,30 @@ class _ListOffsets:
         self._partitions = partitions
         self._cluster = cluster
 
-    def steps(self) -> Steps[ListOffsetsResponse]:
-        """The answer, partition by partition."""
-        topics = []
-        for topic in self._request.topics:
-            answers = []
-            for index, asks in _by_partition(topic.partitions).items():
-                if len(asks) == 1:
-                    answers.append((yield from self._answer(topic.name, asks[0])))
-                    yield None
-                else:
-                    code = ErrorCode.INVALID_REQUEST
-                    answers.append(
-                        ListOffsetsPartitionResponse(partition_index=index, error_code=code)
-                    )
-            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-        return ListOffsetsResponse(topics=topics)
+    def answer(self) -> ListOffsetsResponse:
+        """The answer, where no batch has to be opened for it."""
+        return _response(
+            (name, run_at_once(self._partition(name, asks)))
+            for name, asks in _by_partition(self._request)
+        )
+
+    async def answer_in_slices(self, long_work: LongWork) -> ListOffsetsResponse:
+        """The same, where batches may have to be opened. Long work for others is done between two partitions."""
+        answers = []
+        slices = long_work.slices()
+        for name, asks in _by_partition(self._request):
+            answers.append((name, await long_work.run(self._partition(name, asks))))
+            await slices.pause()
+        return _response(answers)
+
+    def _partition(
+        self, topic: str, asks: Sequence[ListOffsetsPartition]
+    ) -> Steps[ListOffsetsPartitionResponse]:
+        if len(asks) == 1:
+            return (yield from self._answer(topic, asks[0]))
+        return ListOffsetsPartitionResponse(
+            partition_index=asks[0].partition_index, error_code=ErrorCode.INVALID_REQUEST
+        )
 
     def _answer(self, topic: str, ask: ListOffsetsPartition) -> Steps[ListOffsetsPartitionResponse]:
         try:
@@ -115,8 +123,8 @@ class _ListOffsets:
                 ask.timestamp,
                 error,
             )
-            found = Refused(ErrorCode.CORRUPT_MESSAGE, str(error))
-        if isinstance(found, Refused):
+            found = Refusal(ErrorCode.CORRUPT_MESSAGE, str(error))
+        if isinstance(found, Refusal):
             return ListOffsetsPartitionResponse(
                 partition_index=ask.partition_index, error_code=found.error_code
             )
@@ -127,9 +135,9 @@ class _ListOffsets:
             leader_epoch=found.leader_epoch,
         )
 
-    def _look_up(self, topic: str, ask: ListOffsetsPartition) -> Steps[FoundTimestamp | Refused]:
+    def _look_up(self, topic: str, ask: ListOffsetsPartition) -> Steps[FoundTimestamp | Refusal]:
         if self._version < _FIRST_VERSION_OF.get(ask.timestamp, 0) or ask.timestamp < -6:
-            return Refused(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {ask.timestamp}")
+            return Refusal(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {ask.timestamp}")
         partition = find_leader(
             self._partitions,
             self._cluster,
@@ -137,7 +145,7 @@ class _ListOffsets:
             ask.partition_index,
             current_leader_epoch=ask.current_leader_epoch,
         )
-        if isinstance(partition, Refused):
+        if isinstance(partition, Refusal):
             return partition
         read_committed = self._request.isolation_level == _READ_COMMITTED
         try:
@@ -145,23 +153,38 @@ class _ListOffsets:
         except (DiskFailed, LogClosed) as error:
             return partition.refuse_for_disk(error)
         is_at_end = found is _NOTHING and ask.timestamp not in _NEVER_FOUND
-        leader = partition.leader
-        if leader is None or leader.knows_what_is_committed:
+        if partition.knows_what_is_committed:
             return found
         if ask.timestamp != LATEST and not is_at_end:
             return found
         has_code = self._version >= _FIRST_WITH_NOT_AVAILABLE
         code = ErrorCode.OFFSET_NOT_AVAILABLE if has_code else ErrorCode.LEADER_NOT_AVAILABLE
-        return Refused(code, "the new leader does not know yet how much is committed")
+        return Refusal(code, "the new leader does not know yet how much is committed")
 
 
 def _by_partition(
-    asks: Iterable[ListOffsetsPartition],
-) -> dict[int, list[ListOffsetsPartition]]:
-    grouped: dict[int, list[ListOffsetsPartition]] = {}
-    for ask in asks:
-        grouped.setdefault(ask.partition_index, []).append(ask)
-    return grouped
+    request: ListOffsetsRequest,
+) -> list[tuple[str, list[ListOffsetsPartition]]]:
+    """What is asked of each partition, with its topic's name; topics may be named several times, too."""
+    grouped: dict[tuple[str, int], list[ListOffsetsPartition]] = {}
+    for topic in request.topics:
+        for ask in topic.partitions:
+            grouped.setdefault((topic.name, ask.partition_index), []).append(ask)
+    return [(name, asks) for (name, _), asks in grouped.items()]
+
+
+def _response(
+    answers: Iterable[tuple[str, ListOffsetsPartitionResponse]],
+) -> ListOffsetsResponse:
+    topics: dict[str, list[ListOffsetsPartitionResponse]] = {}
+    for name, answer in answers:
+        topics.setdefault(name, []).append(answer)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ]
+    )
 
 
 def _offset_at(

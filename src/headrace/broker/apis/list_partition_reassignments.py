@@ -5,8 +5,8 @@ a move begun through one broker is seen through any.
 Errors, for all: REQUEST_TIMED_OUT, NOT_CONTROLLER.
 """
 
-from headrace.broker.controller_call import Unanswered, ask_controller
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.controller_call import ask_controller
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.core import Controller
 from headrace.controller.reassignment import ListReassignments
 from headrace.ids import TopicPartition
@@ -16,6 +16,7 @@ from headrace.wire.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from headrace.wire.refusal import Refusal
 
 
 async def handle(
@@ -36,7 +37,7 @@ async def handle(
     # As in Kafka, no time-out of 0 or less is held against a request that only looks.
     timeout_ms = request.timeout_ms if request.timeout_ms > 0 else None
     moves = await ask_controller(controller.ask(wanted), timeout_ms)
-    if isinstance(moves, Unanswered):
+    if isinstance(moves, Refusal):
         return _unanswered(moves)
     by_topic: dict[str, list[OngoingPartitionReassignment]] = {}
     for move in moves:
@@ -57,5 +58,5 @@ async def handle(
     )
 
 
-def _unanswered(why: Unanswered) -> ListPartitionReassignmentsResponse:
+def _unanswered(why: Refusal) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(error_code=why.error_code, error_message=why.message)

@@ -13,21 +13,22 @@ from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from headrace.broker.authorized_operations import (
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.metadata_cache import MetadataCache
+from headrace.broker.cluster.reachable_brokers import NO_BROKER, controller_id, reachable_brokers
+from headrace.broker.cluster.topic_creation import TopicCreation
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.security.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_ASKED_FOR,
     TOPIC_OPERATIONS,
 )
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.metadata_answers import MetadataAnswers
-from headrace.broker.reachable_brokers import NO_BROKER, controller_id, reachable_brokers
-from headrace.broker.request import RequestContext
-from headrace.broker.topic_creation import TopicCreation
 from headrace.controller.cluster_state import Topic
 from headrace.controller.topics import name_fault
-from headrace.controller.values import Partition
-from headrace.ids import INTERNAL_TOPICS, NO_TOPIC_ID
+from headrace.controller.values import PartitionState
+from headrace.ids import NO_TOPIC_ID
+from headrace.internal_topics import INTERNAL_TOPICS
+from headrace.settings.live_settings import LiveSettings
 from headrace.wire.codec import Piece
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.metadata import (
@@ -51,12 +52,12 @@ def handle(
     cluster: ClusterView,
     live_settings: LiveSettings,
     topic_creation: TopicCreation,
-    metadata_answers: MetadataAnswers,
+    metadata_cache: MetadataCache,
 ) -> MetadataResponse | list[Piece] | Coroutine[Any, Any, MetadataResponse]:
     answer = _Answer(request, context, cluster)
     topics = request.topics
     if topics is None or (not topics and context.version < _FIRST_WITH_NULL_FOR_ALL):
-        return metadata_answers.body(
+        return metadata_cache.body(
             cluster.state,
             context.version,
             answer.key,
@@ -202,7 +203,7 @@ class _Answer:
         )
 
     def _partition(
-        self, index: int, partition: Partition, failed: Collection[int]
+        self, index: int, partition: PartitionState, failed: Collection[int]
     ) -> MetadataResponsePartition:
         reachable = self._reachable
         leader, error = partition.leader, ErrorCode.NONE

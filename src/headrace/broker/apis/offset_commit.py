@@ -9,8 +9,8 @@ REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, GROUP_ID_NOT_FOUND.
 
 from typing import Final
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.cluster_state import Topic
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.error_code import ErrorCode

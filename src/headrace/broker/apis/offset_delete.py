@@ -4,8 +4,8 @@ Errors, of the whole: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, N
 GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP; per partition: UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.offset_delete import (

@@ -4,10 +4,9 @@ v3 replica id · v4 flexible. An epoch nobody knows: (-1, -1) without an error.
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.partition_lookup import find_leader
-from headrace.broker.request import RequestContext
-from headrace.log.append_result import Refused
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.partition_lookup import find_leader
+from headrace.broker.requests.request_context import RequestContext
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -16,6 +15,7 @@ from headrace.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from headrace.wire.refusal import Refusal
 
 
 def handle(
@@ -33,7 +33,7 @@ def handle(
             ask.partition,
             current_leader_epoch=ask.current_leader_epoch,
         )
-        if isinstance(partition, Refused):
+        if isinstance(partition, Refusal):
             return EpochEndOffset(partition=ask.partition, error_code=partition.error_code)
         log = partition.log
         end = log.leader_epochs.end_offset_for(ask.leader_epoch, log.log_end_offset)

@@ -7,27 +7,32 @@ INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMB
 acks=all and an ISR that becomes too small after the append: as long as it is, nothing is committed (KIP-966), so that the
 answer is that of the time-out, unless the ISR grows again before. NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed all the same.
 Batches in flight behind one that was refused are refused with it: `refused_batches`.
+Kafka opens every batch. Here, the first records of each connection are opened, so that a producer that encodes them wrongly is told so
+by its first request; the later ones only where their topic asks for it.
 Left out: transactions.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from headrace.broker.clock import Clock
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.long_work import LongWork
-from headrace.broker.partition_lookup import missing
-from headrace.broker.refused_batches import RefusedBatches, TopicKey
-from headrace.broker.request import RequestContext
-from headrace.broker.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.net.refused_batches import TopicKey
+from headrace.broker.replicas.partition_lookup import missing
+from headrace.broker.requests.fast_path import FastPath
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.produce_append import append_batches, note_unacknowledged
+from headrace.broker.requests.produce_fast_path import ProduceFastPath
+from headrace.broker.requests.produce_form import topic_key
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.telemetry.traffic import UNKNOWN_TOPIC, Traffic
+from headrace.clock import Clock
 from headrace.errors import MalformedMessage
-from headrace.ids import INTERNAL_TOPICS
+from headrace.internal_topics import INTERNAL_TOPICS
 from headrace.log.append_check import OPEN_FIRST, Opened
-from headrace.log.append_result import Appended, Refused
-from headrace.log.record_check import check_steps
+from headrace.log.append_result import Appended
+from headrace.log.record_check import check_steps, fault_among_first
 from headrace.log.steps import Steps
 from headrace.records.batch_view import (
     HEADER_BYTES,
@@ -37,7 +42,8 @@ from headrace.records.batch_view import (
     read_header,
 )
 from headrace.records.compression import Codec
-from headrace.replication.partition import NOT_LEADER, Partition
+from headrace.replication.completion import Completion
+from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.codec import Piece
 from headrace.wire.error_code import ErrorCode
@@ -45,7 +51,6 @@ from headrace.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     ProduceRequest,
-    TopicProduceData,
 )
 from headrace.wire.produce_response_codec import (
     FIRST_WITH_IDS,
@@ -54,11 +59,13 @@ from headrace.wire.produce_response_codec import (
     ProduceTopicResult,
     encode_produce_response,
 )
+from headrace.wire.refusal import Refusal
 
 ADVERTISED_FROM: Final = 0
 _ADMIN_CLIENT: Final = "__admin_client"  # Kafka lets its own tools write to internal topics
 _FIRST_WITH_ZSTD: Final = 7
 _KNOWN_ACKS: Final = (-1, 0, 1)
+_FIRST_RECORDS: Final = 500  # of a connection's first request, which are opened
 # Refusals of an append that say nothing of the log, as Kafka has it.
 _WITHOUT_LOG_START: Final = frozenset(
     (
@@ -70,9 +77,14 @@ _WITHOUT_LOG_START: Final = frozenset(
     )
 )
 
-Answered: TypeAlias = "list[Piece] | asyncio.Future[list[Piece]] | None"
+Answered: TypeAlias = list[Piece] | Completion | None
 Records = bytes | memoryview | None
 """A view of the request's frame; the other types are for messages made by hand."""
+
+
+def fast_path(*, partitions: PartitionTable, traffic: Traffic, clock: Clock) -> FastPath:
+    """For producers that send one request like the other."""
+    return ProduceFastPath(partitions, traffic, clock)
 
 
 def handle(
@@ -123,7 +135,10 @@ async def _when_opened(
             for topic in topics
         ]
     answered = _answer(call, request, version, topics)
-    return await answered if isinstance(answered, asyncio.Future) else answered
+    if isinstance(answered, Completion):
+        pieces: list[Piece] = await answered
+        return pieces
+    return answered
 
 
 def _answer(
@@ -133,17 +148,27 @@ def _answer(
         if call.has_failed:
             raise MalformedMessage("acks=0 and an error: closing is the only way to tell")
         return None
-    if call.waiting:
-        return when_committed(
-            call.waiting, request.timeout_ms, version, topics, call.refused_batches
+    if not call.uncommitted:
+        return [encode_produce_response(version, topics)]
+    completion = Completion(
+        lambda: [encode_produce_response(version, topics)], timeout_s=request.timeout_ms / 1000
+    )
+    for batch in call.uncommitted:
+        # Other batches of the request may have taken long to open since this one was appended.
+        completion.add(
+            batch.partition,
+            batch.next_offset,
+            partial(call.refuse_later, batch),
+            leader_epoch=batch.leader_epoch,
         )
-    return [encode_produce_response(version, topics)]
+    return completion
 
 
-class Uncommitted(NamedTuple):
-    """A batch that stands in the log up to `next_offset`, and its place in the answer."""
+class _Uncommitted(NamedTuple):
+    """A batch that was appended in this leader epoch, up to `next_offset`, and its place in the answer."""
 
     partition: Partition
+    leader_epoch: int
     next_offset: int
     result: ProducePartitionResult
     topic_key: TopicKey
@@ -160,7 +185,7 @@ class _Unopened(NamedTuple):
     header: BatchHeader
     result: ProducePartitionResult
 
-    def steps(self, now_ms: int) -> Steps[bytearray | Refused | None]:
+    def steps(self, now_ms: int) -> Steps[bytearray | Refusal | None]:
         log = self.partition.log
         return check_steps(self.records, self.header, log.config, now_ms, log.topic_partition)
 
@@ -180,11 +205,12 @@ class _Produce:
         "_topic_key",
         "_traffic",
         "_transactional_id",
+        "_unproven_records",
         "_version",
         "has_failed",
         "refused_batches",
+        "uncommitted",
         "unopened",
-        "waiting",
     )
 
     def __init__(
@@ -205,9 +231,11 @@ class _Produce:
         self._traffic = traffic
         self._now_ms = now_ms
         self.has_failed = False
+        self._unproven_records = 0 if context.connection.has_produced else _FIRST_RECORDS
+        context.connection.has_produced = True
         self.refused_batches = context.connection.refused_batches
         self.unopened: list[_Unopened] = []
-        self.waiting: list[Uncommitted] = []
+        self.uncommitted: list[_Uncommitted] = []
 
     def turn_to(self, topic: str, key: TopicKey) -> None:
         """The appends that follow are for this topic."""
@@ -217,10 +245,8 @@ class _Produce:
 
     def append(self, index: int, records: Records) -> ProducePartitionResult:
         """Give one partition its batch."""
-        counters = self._counters
-        counters.produce_requests += 1
         header = self._header_of(records)
-        if isinstance(header, Refused):
+        if isinstance(header, Refusal):
             return self._fail(index, header)
         if header is not None and self.refused_batches:
             refused = self.refused_batches.refusal_of(self._topic_key, index, header)
@@ -234,9 +260,20 @@ class _Produce:
             return self._fail(index, refused)
         if self._topic in INTERNAL_TOPICS and not self._may_write_internal:
             text = f"{self._topic} is an internal topic"
-            return self._fail(index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text))
+            return self._fail(index, Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, text))
         assert isinstance(records, memoryview)
-        appended = partition.append(records, acks=self._acks, now_ms=self._now_ms, header=header)
+        if header is not None:
+            fault = self._refuse_before_append(index, partition, records, header)
+            if fault is not None:
+                return self._appended(index, partition, header, fault)
+        appended = append_batches(
+            partition,
+            (records,),
+            () if header is None else (header,),
+            self._acks,
+            self._now_ms,
+            self._counters,
+        )
         if appended is OPEN_FIRST and header is not None:
             result = ProducePartitionResult(index, 0)
             self.unopened.append(
@@ -245,14 +282,34 @@ class _Produce:
             return result
         return self._appended(index, partition, header, appended)
 
+    def _fault(
+        self, partition: Partition, records: memoryview, header: BatchHeader
+    ) -> Refusal | None:
+        """What is wrong with the first records of a connection."""
+        count = min(self._unproven_records, header.record_count)
+        self._unproven_records -= max(0, count)
+        log = partition.log
+        return fault_among_first(records, header, count, log.config, log.topic_partition)
+
+    def _refuse_before_append(
+        self, index: int, partition: Partition, records: memoryview, header: BatchHeader
+    ) -> Refusal | None:
+        """Why a batch is not given to the log: its records are faulty, or others are missing before it."""
+        fault = self._fault(partition, records, header) if self._unproven_records else None
+        if fault is None and partition.is_overtaking(header):
+            return self.refused_batches.refuse_overtaking(
+                self._topic_key, index, header, partition.leader_epoch
+            )
+        return fault
+
     def append_opened(
         self, unopened: _Unopened, opened: Opened, now_ms: int
     ) -> ProducePartitionResult:
         """Give a partition a batch that has been opened."""
         topic, key, partition, records, header, result = unopened
         self.turn_to(topic, key)
-        appended = partition.append(
-            records, acks=self._acks, now_ms=now_ms, header=header, opened=opened
+        appended = append_batches(
+            partition, (records,), (header,), self._acks, now_ms, self._counters, opened
         )
         return self._appended(result.index, partition, header, appended)
 
@@ -261,83 +318,78 @@ class _Produce:
         index: int,
         partition: Partition,
         header: BatchHeader | None,
-        appended: Appended | Refused,
+        appended: Appended | Refusal,
     ) -> ProducePartitionResult:
-        counters = self._counters
-        if isinstance(appended, Refused):
+        if isinstance(appended, Refusal):
             if header is not None:
-                appended = self._refused(index, partition, header, appended)
+                self.refused_batches.add(self._topic_key, index, header, appended)
             failure = self._fail(index, appended)
             if appended.error_code not in _WITHOUT_LOG_START:
                 failure.log_start_offset = partition.log.log_start_offset
             return failure
-        base_offset, last_offset, log_append_time_ms, is_duplicate = appended
+        base_offset, last_offset, log_append_time_ms, *_ = appended
         result = ProducePartitionResult(
             index, 0, base_offset, log_append_time_ms, partition.log.log_start_offset
         )
         assert header is not None, "the log refuses what has no header"
-        if not is_duplicate:
-            counters.bytes_in += header.size
-            counters.messages_in += last_offset - base_offset + 1
         if self._acks == -1 and partition.high_watermark <= last_offset:
-            self.waiting.append(
-                Uncommitted(partition, last_offset + 1, result, self._topic_key, header)
+            self.uncommitted.append(
+                _Uncommitted(
+                    partition,
+                    partition.leader_epoch,
+                    last_offset + 1,
+                    result,
+                    self._topic_key,
+                    header,
+                )
             )
         return result
 
-    def _refused(
-        self, index: int, partition: Partition, header: BatchHeader, refused: Refused
-    ) -> Refused:
-        """Remember a batch that its partition has refused. Returns what to answer."""
-        if (
-            refused.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            and partition.is_behind_gap_of_leader_change(header)
-        ):
-            refused = self.refused_batches.pass_over_gap(self._topic_key, index, header, refused)
-        self.refused_batches.add(self._topic_key, index, header, refused)
-        return refused
+    def refuse_later(self, batch: _Uncommitted, error_code: ErrorCode) -> None:
+        """A batch that was appended is not acknowledged."""
+        result = batch.result
+        result.error_code, result.base_offset = error_code, -1
+        note_unacknowledged(
+            error_code, batch.header, batch.topic_key, result.index, self.refused_batches
+        )
 
-    def _header_of(self, records: Records) -> BatchHeader | Refused | None:
+    def _header_of(self, records: Records) -> BatchHeader | Refusal | None:
         """The batch's header; None if there is not even that, which the log refuses."""
         if self._acks not in _KNOWN_ACKS:
             text = f"acks={self._acks} is none of -1, 0, 1"
-            return Refused(ErrorCode.INVALID_REQUIRED_ACKS, text)
+            return Refusal(ErrorCode.INVALID_REQUIRED_ACKS, text)
         if not records:
-            return Refused(ErrorCode.INVALID_RECORD, "exactly one record batch is needed")
+            return Refusal(ErrorCode.INVALID_RECORD, "exactly one record batch is needed")
         if len(records) < HEADER_BYTES:
             return None
         header = read_header(records)
         if header.magic != MAGIC or header.length + LOG_OVERHEAD != len(records):
-            return Refused(ErrorCode.INVALID_RECORD, "exactly one whole record batch is needed")
+            return Refusal(ErrorCode.INVALID_RECORD, "exactly one whole record batch is needed")
         if 0 <= header.attributes < Codec.ZSTD:  # a codec every version may use, nothing else
             return header
         return self._refuse_attributes(header) or header
 
-    def _refuse_attributes(self, header: BatchHeader) -> Refused | None:
+    def _refuse_attributes(self, header: BatchHeader) -> Refusal | None:
         if header.codec == Codec.ZSTD and self._version < _FIRST_WITH_ZSTD:
-            return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 or later")
+            return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 or later")
         if header.is_transactional and self._transactional_id is None:
-            return Refused(
+            return Refusal(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transaction without an id"
             )
         if header.is_transactional:
-            return Refused(ErrorCode.INVALID_TXN_STATE, "transactions are not offered")
+            return Refusal(ErrorCode.INVALID_TXN_STATE, "transactions are not offered")
         return None
 
-    def _missing(self, index: int) -> Refused:
+    def _missing(self, index: int) -> Refusal:
         if not self._topic and self._version >= FIRST_WITH_IDS:
-            return Refused(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
         return missing(self._cluster, self._topic, index)
 
-    def _fail(self, index: int, refused: Refused) -> ProducePartitionResult:
+    def _fail(self, index: int, refused: Refusal) -> ProducePartitionResult:
         self.has_failed = True
+        self._counters.produce_requests += 1
         self._counters.failed_produce_requests += 1
         return _refusal(index, refused, self._cluster, self._topic)
-
-
-def topic_key(topic: TopicProduceData, version: int) -> TopicKey:
-    """What a request of this version names a topic by."""
-    return topic.topic_id if version >= FIRST_WITH_IDS else topic.name
 
 
 def _known_name(cluster: ClusterView, topic_id: UUID) -> str:
@@ -346,7 +398,7 @@ def _known_name(cluster: ClusterView, topic_id: UUID) -> str:
 
 
 def _refusal(
-    index: int, refused: Refused, cluster: ClusterView, topic: str
+    index: int, refused: Refusal, cluster: ClusterView, topic: str
 ) -> ProducePartitionResult:
     result = ProducePartitionResult(index, refused.error_code)
     leader = None
@@ -363,42 +415,3 @@ def _refusal(
         leader,
     )
     return result
-
-
-def when_committed(
-    waiting: list[Uncommitted],
-    timeout_ms: int,
-    version: int,
-    topics: list[ProduceTopicResult],
-    refused_batches: RefusedBatches,
-) -> "asyncio.Future[list[Piece]]":
-    """The answer once every batch is on all in-sync replicas, or the time is up."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[list[Piece]] = loop.create_future()
-    open_results = {id(batch.result): batch.result for batch in waiting}
-
-    def settle(batch: Uncommitted, is_committed: bool) -> None:  # noqa: FBT001 (a callback's form)
-        partition, _, result, key, header = batch
-        if open_results.pop(id(result), None) is None:
-            return
-        leader = partition.leader
-        if not is_committed or leader is None:
-            result.error_code, result.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
-            refused_batches.add(key, result.index, header, NOT_LEADER)
-        elif leader.is_under_min_isr:
-            result.error_code, result.base_offset = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1
-        if not open_results:
-            finish()
-
-    def finish() -> None:
-        timer.cancel()
-        for result in open_results.values():
-            result.error_code, result.base_offset = ErrorCode.REQUEST_TIMED_OUT, -1
-        open_results.clear()
-        if not answer.done():
-            answer.set_result([encode_produce_response(version, topics)])
-
-    timer = loop.call_later(timeout_ms / 1000, finish)
-    for batch in waiting:
-        batch.partition.committed.add(batch.next_offset, partial(settle, batch))
-    return answer

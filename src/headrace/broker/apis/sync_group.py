@@ -5,7 +5,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID.
 """
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.group.groups import Groups
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

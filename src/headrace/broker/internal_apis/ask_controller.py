@@ -6,9 +6,9 @@ UNSUPPORTED_VERSION for what a newer broker asks and this one does not know.
 
 import logging
 
-from headrace.broker.request import RequestContext
+from headrace.broker.requests.request_context import RequestContext
+from headrace.controller.controller_requests import decode_event, encode_answer
 from headrace.controller.driver import ControllerDriver, NotController
-from headrace.controller.questions import decode_event, encode_answer
 from headrace.coordination.store import StoreFailed
 from headrace.errors import MalformedMessage
 from headrace.wire.error_code import ErrorCode

@@ -7,8 +7,8 @@ Errors: NOT_CONTROLLER, with the id of who is, if that is known.
 
 import asyncio
 
-from headrace.broker.dead_brokers import DeadBrokers
-from headrace.broker.request import RequestContext
+from headrace.broker.cluster.dead_broker_removal import DeadBrokerRemoval
+from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.changes import encode
 from headrace.controller.driver import ControllerDriver, NotController
 from headrace.wire.error_code import ErrorCode
@@ -20,7 +20,7 @@ async def handle(
     context: RequestContext,
     *,
     driver: ControllerDriver,
-    dead_brokers: DeadBrokers,
+    dead_broker_removal: DeadBrokerRemoval,
 ) -> PullChangesResponse:
     try:
         batch = await driver.pull(
@@ -33,6 +33,6 @@ async def handle(
     except asyncio.CancelledError:
         client, _, broker_id = context.client_id.rpartition("-")
         if client == BROKER_CLIENT and broker_id.isdecimal():
-            dead_brokers.connection_broke(int(broker_id))
+            dead_broker_removal.connection_broke(int(broker_id))
         raise
     return PullChangesResponse(batch=encode(batch))

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from headrace.cli.command_line import Failure
 from headrace.cli.demo import shop
 from headrace.cli.demo.chart import svg_bars, text_bars
 from headrace.cli.demo.stage import Stage, require
 from headrace.cli.demo.traffic import read_everything, send
-from headrace.cli.local_servers import ServerProcess, Stopped
+from headrace.cli.local.local_servers import ServerProcess, Stopped
+from headrace.cli.shell.command_line import Failure
 
 _PIPELINE: Final = Path(__file__).with_name("shop_pipeline.py")
 _RESULT: Final = "shop-windows"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headrace.cli.command_line import Failure
-from headrace.cli.local_servers import ClusterPlan, LocalServers, free_ports
-from headrace.cli.stopping import StopRequest
+from headrace.cli.local.local_servers import ClusterPlan, LocalServers
+from headrace.cli.local.port_reservations import PortReservations
+from headrace.cli.shell.command_line import Failure
+from headrace.cli.shell.stopping import StopRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,19 +32,18 @@ class Leadership:
 class Stage:
     """One run of the demo."""
 
-    def __init__(self, directory: Path, stop: StopRequest) -> None:
+    def __init__(self, directory: Path, stop: StopRequest, ports: PortReservations) -> None:
         from rich.console import Console
 
         self.console: Console = Console(highlight=False)
         self.directory = directory
         self.stop = stop
         self._step = 0
-        ports = free_ports(1 + 2 * BROKERS)
         plan = ClusterPlan(
             directory=directory,
-            zookeeper_port=ports[0],
-            broker_ports=ports[1 : 1 + BROKERS],
-            http_ports=ports[1 + BROKERS :],
+            zookeeper_port=ports.free(),
+            broker_ports=[ports.free() for _ in range(BROKERS)],
+            http_ports=[ports.free() for _ in range(BROKERS)],
             settings={
                 "zookeeper.session.timeout.ms": str(SESSION_MS),
                 "default.replication.factor": str(BROKERS),
@@ -104,14 +104,14 @@ class Stage:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic with three replicas, and wait until all of them are in sync."""
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
-        from confluent_kafka.cimpl import NewTopic
+        from headrace.client.admin.admin import Admin
+        from headrace.client.admin.topics import create_topic
+        from headrace.errors import HeadraceError
 
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         try:
-            admin.create_topics([NewTopic(name, partitions, BROKERS)])[name].result(60)
-        except KafkaException as error:
+            with Admin(self.address, timeout_s=60) as admin:
+                create_topic(admin, name, partitions=partitions, replication_factor=BROKERS)
+        except HeadraceError as error:
             raise Failure(f"topic {name} could not be created", why=str(error)) from error
         self.wait_until_in_sync(name)
 

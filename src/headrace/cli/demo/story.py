@@ -12,7 +12,7 @@ from headrace.cli.demo.chart import text_bar
 from headrace.cli.demo.pipeline_steps import count_windows, draw
 from headrace.cli.demo.stage import BROKERS, SESSION_MS, Leadership, Stage, require
 from headrace.cli.demo.traffic import read_as_group, read_everything, send
-from headrace.cli.dev import command_name
+from headrace.cli.local.places import command_name
 
 TOPIC: Final = "shop-events"
 PARTITIONS: Final = 6

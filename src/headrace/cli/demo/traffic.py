@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from headrace.cli.command_line import Failure
 from headrace.cli.demo.shop import Event
-from headrace.cli.local_servers import Stopped
-from headrace.cli.stopping import StopRequest
+from headrace.cli.local.local_servers import Stopped
+from headrace.cli.shell.command_line import Failure
+from headrace.cli.shell.stopping import StopRequest
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from headrace.client.librdkafka import KafkaError, Message
 
 PATIENCE_S: Final = 180.0
-_QUIET: Final = {"log_level": 0}
 
 
 @dataclass(slots=True)
@@ -54,11 +53,11 @@ def send(
     per_second: float | None = None,
 ) -> Sent:
     """Send events with acks=all, each exactly once in the log. Raises Failure where one is refused."""
-    from confluent_kafka import Producer
+    from headrace.client.librdkafka import make_producer
 
     sent = Sent()
     settings = {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 150_000}
-    producer = Producer({**_QUIET, **settings, "bootstrap.servers": servers})
+    producer = make_producer({**settings, "bootstrap.servers": servers})
     started_s = time.monotonic()
     for number, event in enumerate(stream):
         while True:
@@ -140,10 +139,10 @@ def read_as_group(
 def _member(
     servers: str, topic: str, share: Share, failures: list[str], done: threading.Event
 ) -> None:
-    from confluent_kafka import Consumer, KafkaException
+    from headrace.client.librdkafka import KafkaException, make_consumer
 
     settings = {"group.id": "shop", "auto.offset.reset": "earliest"}
-    consumer = Consumer({**_QUIET, **settings, "bootstrap.servers": servers})
+    consumer = make_consumer({**settings, "bootstrap.servers": servers})
     try:
         consumer.subscribe([topic])
         while not done.is_set():
@@ -161,10 +160,15 @@ def read_everything(
     servers: str, topic: str, partitions: Iterable[int], stop: StopRequest
 ) -> Counter[bytes]:
     """How often each value is stored."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+    from headrace.client.librdkafka import (
+        OFFSET_BEGINNING,
+        PARTITION_EOF,
+        TopicPartition,
+        make_consumer,
+    )
 
     settings = {"group.id": "check", "enable.auto.commit": False, "enable.partition.eof": True}
-    consumer = Consumer({**_QUIET, **settings, "bootstrap.servers": servers})
+    consumer = make_consumer({**settings, "bootstrap.servers": servers})
     missing = set(partitions)
     stored: Counter[bytes] = Counter()
     started_s = time.monotonic()
@@ -176,7 +180,7 @@ def read_everything(
                 error = message.error()
                 if error is None:
                     stored[message.value() or b""] += 1
-                elif error.code() == KafkaError._PARTITION_EOF:
+                elif error.code() == PARTITION_EOF:
                     missing.discard(message.partition() or 0)
     finally:
         consumer.close()

@@ -1,68 +1,29 @@
 """Finds the broker that can answer, asks it, and asks again where the cluster was only moving.
 
-It owns the connections and the newest metadata. Retried are lost connections and the error codes that say "not now" or
-"not here", until `timeout_s` after the call began; everything else is the caller's.
+It owns when a request is repeated: after lost connections and errors that pass (`retries`), until `timeout_s` after the call
+began; everything else is the caller's.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from headrace.client.admin.refusal import Refusal, Refused, refusal_of, require
-from headrace.client.brokers import Address, Brokers, Link, Unreachable, parse_addresses
+from headrace.client.brokers import PATIENCE_S, Address, Brokers, Link, Unreachable, parse_addresses
+from headrace.client.cluster_metadata import Cluster, ClusterMetadata
 from headrace.client.connection import Connection
-from headrace.client.exchange import Disconnected, R, VersionRanges, highest_common_version
-from headrace.ids import TopicPartition
+from headrace.client.exchange import Disconnected, R, VersionRanges
+from headrace.client.retries import REAL_TIME, RETRY_AFTER_S, BlockingTime, passes_for_admin
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.message import Request
-from headrace.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
+from headrace.wire.refusal import Refusal, Refused, require
+
+if TYPE_CHECKING:
+    from headrace.ids import TopicPartition
+    from headrace.wire.message import Request
+    from headrace.wire.messages.metadata import MetadataResponse
 
 T = TypeVar("T")
-
-# The same question may be answered in a moment, perhaps by another broker.
-MOVING = frozenset(
-    {
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-        ErrorCode.UNSTABLE_OFFSET_COMMIT,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A broker, as metadata names it."""
-
-    broker_id: int
-    address: Address
-    rack: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """The brokers that are alive, and who leads them."""
-
-    cluster_id: str | None
-    controller_id: int
-    nodes: Mapping[int, Node]
 
 
 class Admin:
@@ -73,20 +34,32 @@ class Admin:
         bootstrap_servers: str,
         *,
         timeout_s: float = 30.0,
-        retry_after_s: float = 0.1,
+        retry_after_s: float = RETRY_AFTER_S,
         client_id: str = "headrace-admin",
         connect: Callable[[Address], Link] | None = None,
+        patience_s: float = PATIENCE_S,
+        on_waiting: Callable[[Unreachable], None] | None = None,
+        blocking_time: BlockingTime = REAL_TIME,
     ) -> None:
+        """`patience_s` and `on_waiting` are for brokers that are just starting: `client.brokers.Brokers`."""
         self.timeout_s = timeout_s
         self._retry_after_s = retry_after_s
+        self._time = blocking_time
 
         def open_connection(address: Address) -> Link:
             return Connection(address.host, address.port, client_id=client_id, timeout_s=timeout_s)
 
-        self._brokers = Brokers(
-            parse_addresses(bootstrap_servers), connect=connect or open_connection
+        addresses = parse_addresses(bootstrap_servers)
+        self._metadata = ClusterMetadata(
+            Brokers(
+                addresses,
+                connect=connect or open_connection,
+                patience_s=patience_s,
+                on_waiting=on_waiting,
+                blocking_time=blocking_time,
+            ),
+            blocking_time,
         )
-        self._cluster: Cluster | None = None
 
     @property
     def timeout_ms(self) -> int:
@@ -105,18 +78,26 @@ class Admin:
         self.close()
 
     def close(self) -> None:
-        self._brokers.close()
+        self._metadata.close()
 
     # Whom to ask.
 
     def ask_any(self, request: Request[R], *, at_most: int | None = None) -> R:
         """Ask some broker. `at_most` is the highest version wanted."""
-        return self.settle(lambda: self._send(self._brokers.any(), request, at_most))
+        return self.settle(lambda: self._metadata.ask_any(request, at_most=at_most))
+
+    def ask_any_once(self, request: Request[R]) -> R:
+        """Ask some broker once, as part of an attempt. Raises Disconnected."""
+        return self._metadata.ask_any(request)
 
     def ask_broker(self, broker_id: int, request: Request[R], *, at_most: int | None = None) -> R:
-        """Ask this broker."""
-        self.cluster()
-        return self.settle(lambda: self._send(self._brokers.to(broker_id), request, at_most))
+        """Ask this broker, and no other, until it answers."""
+        return self.settle(lambda: self.ask_once(broker_id, request, at_most=at_most))
+
+    def ask_once(self, broker_id: int, request: Request[R], *, at_most: int | None = None) -> R:
+        """Ask this broker once, as part of an attempt that chooses the broker. Raises Disconnected."""
+        self._metadata.cluster()  # so that the broker's address is known
+        return self._metadata.ask(broker_id, request, at_most=at_most)
 
     def ask_controller(
         self,
@@ -127,11 +108,12 @@ class Admin:
         """Ask the controller; again where `errors_of` finds that it has just moved."""
 
         def attempt() -> R:
-            controller_id = self.cluster().controller_id
-            connection = (
-                self._brokers.any() if controller_id < 0 else self._brokers.to(controller_id)
+            controller_id = self._metadata.cluster().controller_id
+            answer = (
+                self._metadata.ask_any(request)
+                if controller_id < 0
+                else self._metadata.ask(controller_id, request)
             )
-            answer = self._send(connection, request, None)
             if ErrorCode.NOT_CONTROLLER in errors_of(answer):
                 require(ErrorCode.NOT_CONTROLLER)
             return answer
@@ -140,108 +122,106 @@ class Admin:
 
     def versions_of(self, broker_id: int) -> VersionRanges:
         """The versions this broker offers, by API key."""
-        self.cluster()
-        return self.settle(lambda: self._brokers.to(broker_id).negotiate())
+
+        def attempt() -> VersionRanges:
+            self._metadata.cluster()
+            return self._metadata.brokers.to(broker_id).negotiate()
+
+        return self.settle(attempt)
 
     # What the cluster looks like.
 
     def cluster(self) -> Cluster:
         """The brokers and the controller; asked for once, and again after something moved."""
-        if self._cluster is None:
-            self.metadata([])
-        assert self._cluster is not None
-        return self._cluster
+        return self.settle(self._metadata.cluster)
 
     def metadata(
         self, topics: Iterable[str] | None, *, create_missing: bool = False
     ) -> MetadataResponse:
         """Metadata of these topics, of all with None. Brokers may create missing ones if they are asked to."""
-        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create_missing)
-        answer = self.ask_any(request)
-        nodes = {
-            each.node_id: Node(
-                broker_id=each.node_id, address=Address(each.host, each.port), rack=each.rack
-            )
-            for each in answer.brokers
-        }
-        self._brokers.learn({node.broker_id: node.address for node in nodes.values()})
-        self._cluster = Cluster(
-            cluster_id=answer.cluster_id, controller_id=answer.controller_id, nodes=nodes
-        )
-        return answer
+        names = None if topics is None else list(topics)
+        return self.settle(lambda: self._metadata.refresh(names, may_create=create_missing))
 
     # Asking again.
 
     def settle(self, attempt: Callable[[], T]) -> T:
-        """The result of `attempt`, repeated while it meets lost connections or codes that say "not now"."""
-        deadline = time.monotonic() + self.timeout_s
+        """The result of `attempt`, repeated while it meets lost connections or errors that pass.
+
+        An attempt asks each broker once, and looks anew for the one to ask: a broker that is gone does not use up the time.
+        """
+        patience = self._time.patience(self.timeout_s, retry_after_s=self._retry_after_s)
         while True:
             try:
                 return attempt()
             except Unreachable:
                 raise
             except (Disconnected, Refused) as failed:
-                if isinstance(failed, Refused) and failed.code not in MOVING:
+                if isinstance(failed, Refused) and not passes_for_admin(failed.error_code):
                     raise
-                if time.monotonic() + self._retry_after_s >= deadline:
+                if patience.is_over():
                     raise
-            time.sleep(self._retry_after_s)
-            self._cluster = None
+            patience.pause()
+            self._metadata.forget_cluster()
 
     def ask_leaders(
         self,
         partitions: Iterable[TopicPartition],
         ask: Callable[[int, list[TopicPartition]], Mapping[TopicPartition, T | Refusal]],
+        *,
+        patience_s: float | None = None,
     ) -> dict[TopicPartition, T | Refusal]:
-        """Ask each partition's leader with `ask`; partitions whose leader moved are asked for again."""
+        """Ask each partition's leader with `ask`; partitions whose leader moved or is gone are asked for again.
+
+        `ask` sends one request with `ask_once`. Leaders that were found before are asked without looking for them anew.
+        Raises Disconnected where the leaders of some partitions cannot be reached in the end.
+        """
         results: dict[TopicPartition, T | Refusal] = {}
         pending = list(partitions)
-        deadline = time.monotonic() + self.timeout_s
-        while pending:
-            leaders = self._leaders(pending)
-            for leader in set(leaders.values()):
-                if isinstance(leader, int):
-                    mine = [each for each in pending if leaders[each] == leader]
-                    results |= ask(leader, mine)
-            results |= {each: why for each, why in leaders.items() if isinstance(why, Refusal)}
-            pending = [each for each in pending if _is_moving(results.get(each))]
-            if time.monotonic() + self._retry_after_s >= deadline:
+        patience = self._time.patience(
+            self.timeout_s if patience_s is None else patience_s, retry_after_s=self._retry_after_s
+        )
+        while True:
+            pending, lost = self._ask_leaders_once(pending, ask, results)
+            if not pending or patience.is_over():
                 break
-            if pending:
-                time.sleep(self._retry_after_s)
+            patience.pause()
+            for each in pending:
+                self._metadata.forget(each.topic)
+        if lost is not None:
+            raise lost
         return results
 
-    def _leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | Refusal]:
-        unknown = refusal_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        none_now = refusal_of(ErrorCode.LEADER_NOT_AVAILABLE)
-        assert unknown is not None
-        assert none_now is not None
-        wanted = list(partitions)
-        answer = self.metadata({each.topic for each in wanted})
-        alive = self.cluster().nodes
-        known = {
-            TopicPartition(topic.name or "", partition.partition_index): partition.leader_id
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
-        leaders: dict[TopicPartition, int | Refusal] = {}
-        for each in wanted:
-            leader_id = known.get(each)
-            if leader_id is None:
-                leaders[each] = unknown
-            else:
-                leaders[each] = leader_id if leader_id in alive else none_now
-        return leaders
-
-    def _send(self, connection: Link, request: Request[R], at_most: int | None) -> R:
-        try:
-            version = highest_common_version(request, connection.negotiate())
-            return connection.send(request, version if at_most is None else min(version, at_most))
-        except Disconnected:
-            self._brokers.drop(connection)
-            raise
+    def _ask_leaders_once(
+        self,
+        partitions: list[TopicPartition],
+        ask: Callable[[int, list[TopicPartition]], Mapping[TopicPartition, T | Refusal]],
+        results: dict[TopicPartition, T | Refusal],
+    ) -> tuple[list[TopicPartition], Disconnected | None]:
+        """Add answers to `results`. Returns the partitions to ask for again, and how a leader was lost, if one was."""
+        again: list[TopicPartition] = []
+        lost = None
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for each, leader in self.settle(lambda: self._metadata.leaders_of(partitions)).items():
+            if not isinstance(leader, Refusal):
+                by_leader.setdefault(leader, []).append(each)
+                continue
+            results[each] = leader
+            if passes_for_admin(leader.error_code):
+                again.append(each)
+        for leader, mine in by_leader.items():
+            try:
+                answers = ask(leader, mine)
+            except Disconnected as error:
+                lost = error
+                answers = dict.fromkeys(mine, Refusal(ErrorCode.NETWORK_EXCEPTION))
+            results |= answers
+            again += [each for each, answer in answers.items() if _passes_for_leader(answer)]
+        return again, lost
 
 
-def _is_moving(result: object) -> bool:
-    return isinstance(result, Refusal) and result.code in MOVING
+def _passes_for_leader(answer: object) -> bool:
+    """Whether a leader's answer may be another one soon. Metadata knows the partition, so the leader will, too."""
+    return isinstance(answer, Refusal) and (
+        passes_for_admin(answer.error_code)
+        or answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from headrace.client.admin.admin import Admin
-from headrace.client.admin.refusal import Refusal, refusal_of, require
 from headrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -16,6 +15,7 @@ from headrace.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from headrace.wire.messages.list_config_resources import ListConfigResourcesRequest
+from headrace.wire.refusal import Refusal, refusal_of, require
 
 
 class ResourceType(IntEnum):
@@ -133,9 +133,10 @@ def alter_configs(
     name: str,
     *,
     delete: Iterable[str] = (),
-    add: Mapping[str, str] | None = None,
+    add: Mapping[str, str | None] | None = None,
+    validate_only: bool = False,
 ) -> None:
-    """Delete, then set. Raises Refused."""
+    """Delete, then set; or only ask whether that would be accepted. Raises Refused."""
     changes = [AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in delete]
     changes += [
         AlterableConfig(name=key, config_operation=_SET, value=value)
@@ -144,7 +145,8 @@ def alter_configs(
     request = IncrementalAlterConfigsRequest(
         resources=[
             AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=changes)
-        ]
+        ],
+        validate_only=validate_only,
     )
     if resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name:
         answer = admin.ask_broker(int(name), request)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headrace.client.admin.admin import Admin, Node
+from headrace.client.admin.admin import Admin
 from headrace.client.admin.groups import ask_coordinator
 from headrace.client.admin.partitions import by_topic
-from headrace.client.admin.refusal import Refusal, refusal_of, require
+from headrace.client.cluster_metadata import Node
 from headrace.ids import TopicPartition
 from headrace.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -27,6 +27,7 @@ from headrace.wire.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
+from headrace.wire.refusal import Refusal, refusal_of, require
 
 # From the next version on topics travel by id only.
 _LAST_WITH_NAMES = 9

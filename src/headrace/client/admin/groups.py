@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from headrace.client.admin.admin import Admin, Node
-from headrace.client.admin.refusal import Refusal, Refused, require
+from headrace.client.admin.admin import Admin
 from headrace.client.brokers import Address
+from headrace.client.cluster_metadata import Node
 from headrace.client.exchange import R, VersionNotOffered
 from headrace.errors import MalformedMessage
 from headrace.ids import TopicPartition
@@ -25,6 +25,7 @@ from headrace.wire.messages.describe_groups import DescribedGroup as ClassicGrou
 from headrace.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from headrace.wire.messages.find_coordinator import FindCoordinatorRequest
 from headrace.wire.messages.list_groups import ListGroupsRequest
+from headrace.wire.refusal import Refusal, Refused, require
 
 T = TypeVar("T")
 
@@ -75,17 +76,15 @@ class GroupDescription:
 
 def find_coordinator(admin: Admin, group_id: str) -> Node:
     """The broker that coordinates a group. Raises Refused."""
+    return admin.settle(lambda: _find_coordinator_once(admin, group_id))
+
+
+def _find_coordinator_once(admin: Admin, group_id: str) -> Node:
     request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=[group_id])
-
-    def attempt() -> Node:
-        answer = admin.ask_any(request)
-        for each in answer.coordinators:
-            require(each.error_code, each.error_message)
-            return Node(broker_id=each.node_id, address=Address(each.host, each.port), rack=None)
-        require(answer.error_code, answer.error_message)
-        return Node(broker_id=answer.node_id, address=Address(answer.host, answer.port), rack=None)
-
-    return admin.settle(attempt)
+    answer = admin.ask_any_once(request)
+    found = answer.coordinators[0] if answer.coordinators else answer
+    require(found.error_code, found.error_message)
+    return Node(broker_id=found.node_id, address=Address(found.host, found.port), rack=None)
 
 
 def ask_coordinator(
@@ -99,8 +98,8 @@ def ask_coordinator(
     """Ask a group's coordinator; `read` turns the answer into the result or raises Refused. Asked again if it moved."""
 
     def attempt() -> T:
-        coordinator = find_coordinator(admin, group_id)
-        answer = admin.ask_broker(coordinator.broker_id, request, at_most=at_most)
+        coordinator = _find_coordinator_once(admin, group_id)
+        answer = admin.ask_once(coordinator.broker_id, request, at_most=at_most)
         return read(answer, coordinator)
 
     return admin.settle(attempt)
@@ -115,7 +114,7 @@ def list_groups(
     for broker_id in admin.cluster().nodes:
 
         def attempt(broker_id: int = broker_id) -> None:
-            answer = admin.ask_broker(broker_id, request)
+            answer = admin.ask_once(broker_id, request)
             require(answer.error_code)
             for each in answer.groups:
                 found[each.group_id] = GroupListing(
@@ -149,7 +148,7 @@ def describe_group(admin: Admin, group_id: str) -> GroupDescription:
         pass
     except Refused as refused:
         # This is also what a coordinator answers for a group of the other protocol.
-        if refused.code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        if refused.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             raise
     return _describe_classic(admin, group_id)
 

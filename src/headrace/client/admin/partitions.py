@@ -6,7 +6,6 @@ from enum import IntEnum
 from itertools import groupby
 
 from headrace.client.admin.admin import Admin
-from headrace.client.admin.refusal import Refusal, refusal_of, require
 from headrace.ids import TopicPartition
 from headrace.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -19,8 +18,11 @@ from headrace.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from headrace.wire.refusal import Refusal, refusal_of, require
 
 CONSUMER = -1  # replica id of everybody who is no replica
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
 
 
 class OffsetSpec(IntEnum):
@@ -68,17 +70,32 @@ def list_offsets(
     admin: Admin, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, FoundOffset | Refusal]:
     """The first offset at or after a timestamp, or the one an `OffsetSpec` means."""
+    return list_offsets_at(admin, dict.fromkeys(partitions, timestamp))
+
+
+def list_offsets_at(
+    admin: Admin,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
+    patience_s: float | None = None,
+) -> dict[TopicPartition, FoundOffset | Refusal]:
+    """The same with a timestamp for each partition. A leader that is gone is waited for at most `patience_s`."""
 
     def ask(
         leader: int, wanted: list[TopicPartition]
     ) -> dict[TopicPartition, FoundOffset | Refusal]:
         request = ListOffsetsRequest(
             replica_id=CONSUMER,
+            isolation_level=isolation_level,
             topics=[
                 ListOffsetsTopic(
                     name=topic,
                     partitions=[
-                        ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+                        ListOffsetsPartition(
+                            partition_index=number,
+                            timestamp=timestamps[TopicPartition(topic, number)],
+                        )
                         for number in numbers
                     ],
                 )
@@ -86,7 +103,7 @@ def list_offsets(
             ],
             timeout_ms=admin.timeout_ms,
         )
-        answer = admin.ask_broker(leader, request)
+        answer = admin.ask_once(leader, request)
         return {
             TopicPartition(topic.name, each.partition_index): refusal_of(each.error_code)
             or FoundOffset(
@@ -96,7 +113,7 @@ def list_offsets(
             for each in topic.partitions
         }
 
-    return admin.ask_leaders(partitions, ask)
+    return admin.ask_leaders(timestamps, ask, patience_s=patience_s)
 
 
 def delete_records(
@@ -120,7 +137,7 @@ def delete_records(
             ],
             timeout_ms=admin.timeout_ms,
         )
-        answer = admin.ask_broker(leader, request)
+        answer = admin.ask_once(leader, request)
         found: dict[TopicPartition, int | Refusal] = {}
         for topic in answer.topics:
             for each in topic.partitions:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from headrace.client.admin.admin import Admin
-from headrace.client.admin.refusal import Refusal, refusal_of, require
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -28,6 +27,7 @@ from headrace.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from headrace.wire.refusal import Refusal, refusal_of, require
 
 _EXACT, _DEFAULT, _ANY = 0, 1, 2  # match types
 SALT_BYTES = 32

@@ -6,7 +6,6 @@ from enum import IntEnum
 
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.partitions import by_topic
-from headrace.client.admin.refusal import Refusal, Refused, refusal_of, require
 from headrace.client.exchange import VersionNotOffered
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
@@ -30,6 +29,7 @@ from headrace.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from headrace.wire.refusal import Refusal, Refused, refusal_of, require
 
 
 class ElectionType(IntEnum):
@@ -65,7 +65,7 @@ def list_reassignments(
     except VersionNotOffered:
         return {}
     except Refused as refused:
-        if refused.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        if refused.error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return {}
         raise
     return {

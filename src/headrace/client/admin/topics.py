@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from headrace.client.admin.admin import Admin
-from headrace.client.admin.refusal import Refusal, refusal_of, require
 from headrace.client.exchange import VersionNotOffered
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.messages.create_partitions import (
@@ -25,6 +24,7 @@ from headrace.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequestCursor,
     TopicRequest,
 )
+from headrace.wire.refusal import Refusal, refusal_of, require
 
 BROKER_DEFAULT = -1  # partitions or replicas: what the broker is set to
 
@@ -58,6 +58,14 @@ class TopicDescription:
     topic_id: UUID
     is_internal: bool
     partitions: list[PartitionDescription]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic:
+    """What a topic was created with; -1 where the broker does not say."""
+
+    partitions: int
+    replication_factor: int
 
 
 def list_topics(admin: Admin) -> list[TopicListing]:
@@ -173,9 +181,10 @@ def create_topic(
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
     assignment: Mapping[int, Sequence[int]] | None = None,
-    configs: Mapping[str, str] | None = None,
-) -> None:
-    """Create a topic. Raises Refused."""
+    configs: Mapping[str, str | None] | None = None,
+    validate_only: bool = False,
+) -> CreatedTopic:
+    """Create a topic, or only ask whether it could be created. Raises Refused."""
     topic = CreatableTopic(
         name=name,
         num_partitions=BROKER_DEFAULT if assignment else partitions,
@@ -188,12 +197,19 @@ def create_topic(
             CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
         ],
     )
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=admin.timeout_ms)
+    request = CreateTopicsRequest(
+        topics=[topic], timeout_ms=admin.timeout_ms, validate_only=validate_only
+    )
     answer = admin.ask_controller(
         request, errors_of=lambda found: [each.error_code for each in found.topics]
     )
+    created = CreatedTopic(partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT)
     for result in answer.topics:
         require(result.error_code, result.error_message)
+        created = CreatedTopic(
+            partitions=result.num_partitions, replication_factor=result.replication_factor
+        )
+    return created
 
 
 def grow_topics(

@@ -1,8 +1,8 @@
 """Looking at groups: ListGroups and DescribeGroups. Pure, changes nothing."""
 
+from headrace.coordinator.group.event_context import EventContext
 from headrace.coordinator.group.events import GroupDescribed, GroupsListed
 from headrace.coordinator.group.state import GroupState
-from headrace.coordinator.group.turn import Turn
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from headrace.wire.messages.list_groups import ListedGroup
@@ -14,7 +14,7 @@ DEAD = "Dead"
 _FIRST_DESCRIBE_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 
 
-def list_groups(event: GroupsListed, turn: Turn) -> None:
+def list_groups(event: GroupsListed, context: EventContext) -> None:
     """Handle this shard's part of a ListGroups. Filters compare without regard to case."""
     states = {state.strip().lower() for state in event.states_filter}
     types = {kind.strip().lower() for kind in event.types_filter}
@@ -25,22 +25,22 @@ def list_groups(event: GroupsListed, turn: Turn) -> None:
             group_state=group.state.value,
             group_type=GROUP_TYPE,
         )
-        for group in turn.state.groups.values()
+        for group in context.state.groups.values()
         if (not states or group.state.value.lower() in states)
         and (not types or GROUP_TYPE.lower() in types)
     ]
-    turn.reply(event.token, listed)
+    context.reply(event.token, listed)
 
 
-def describe_group(event: GroupDescribed, turn: Turn) -> None:
+def describe_group(event: GroupDescribed, context: EventContext) -> None:
     """Handle one group of a DescribeGroups. Subscriptions are shown only while they are in force."""
-    group = turn.state.groups.get(event.group_id)
+    group = context.state.groups.get(event.group_id)
     if group is None:
-        turn.reply(event.token, _missing(event))
+        context.reply(event.token, _missing(event))
         return
     is_stable = group.state is GroupState.STABLE
     protocol_name = (group.protocol_name or "") if is_stable else ""
-    turn.reply(
+    context.reply(
         event.token,
         DescribedGroup(
             group_id=group.group_id,

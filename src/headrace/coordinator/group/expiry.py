@@ -3,28 +3,28 @@
 Everything here works by tombstones; the live group disappears when its tombstone is replayed.
 """
 
+from headrace.coordinator.group.event_context import EventContext
 from headrace.coordinator.group.events import ExpiryTimer, GroupDeleted, TopicsDeleted
 from headrace.coordinator.group.state import ClassicGroup, GroupState
 from headrace.coordinator.group.stored_records import CommittedOffset
-from headrace.coordinator.group.turn import Turn
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_groups import DeletableGroupResult
 
 
-def expire(turn: Turn) -> None:
+def expire(context: EventContext) -> None:
     """The expiry timer fired: look through all groups, and set it again."""
-    turn.set_timer(ExpiryTimer(), turn.settings.offsets_retention_check_interval_ms)
-    turn.atomic = False
-    for group in turn.state.groups.values():
-        nothing_left = _expire_offsets(group, turn)
+    context.set_timer(ExpiryTimer(), context.settings.offsets_retention_check_interval_ms)
+    context.atomic = False
+    for group in context.state.groups.values():
+        nothing_left = _expire_offsets(group, context)
         if nothing_left and group.state is GroupState.EMPTY and not group.pending_members:
-            turn.drop_group(group.group_id)
+            context.drop_group(group.group_id)
 
 
-def _expire_offsets(group: ClassicGroup, turn: Turn) -> bool:
+def _expire_offsets(group: ClassicGroup, context: EventContext) -> bool:
     """Drop what has expired. True if no offset remains."""
-    by_topic = turn.state.hard.offsets.get(group.group_id)
+    by_topic = context.state.hard.offsets.get(group.group_id)
     if by_topic is None:
         return True
     if not _may_expire(group):
@@ -33,8 +33,8 @@ def _expire_offsets(group: ClassicGroup, turn: Turn) -> bool:
     for topic, partitions in by_topic.items():
         subscribed = group.is_subscribed_to(topic)
         for partition, committed in partitions.items():
-            if not subscribed and _has_expired(group, committed, turn):
-                turn.drop_offset(group.group_id, topic, partition)
+            if not subscribed and _has_expired(group, committed, context):
+                context.drop_offset(group.group_id, topic, partition)
             else:
                 nothing_left = False
     return nothing_left
@@ -51,40 +51,40 @@ def _may_expire(group: ClassicGroup) -> bool:
     )
 
 
-def _has_expired(group: ClassicGroup, committed: CommittedOffset, turn: Turn) -> bool:
+def _has_expired(group: ClassicGroup, committed: CommittedOffset, context: EventContext) -> bool:
     if committed.expire_timestamp_ms is not None:
-        return turn.now_ms >= committed.expire_timestamp_ms
+        return context.now_ms >= committed.expire_timestamp_ms
     idle_since_ms = committed.commit_timestamp_ms
     had_members = group.protocol_type is not None
     if had_members and group.state is GroupState.EMPTY and group.state_since_ms is not None:
         # Members keep the offsets of a group alive; the clock starts when the last one has left.
         idle_since_ms = group.state_since_ms
-    return turn.now_ms - idle_since_ms >= turn.settings.offsets_retention_ms
+    return context.now_ms - idle_since_ms >= context.settings.offsets_retention_ms
 
 
-def delete_group(event: GroupDeleted, turn: Turn) -> None:
+def delete_group(event: GroupDeleted, context: EventContext) -> None:
     """Handle one group of a DeleteGroups: only a group without members can be deleted."""
     group_id = event.group_id
-    group = turn.state.groups.get(group_id)
+    group = context.state.groups.get(group_id)
     error = ErrorCode.NONE
     if group is None:
         error = ErrorCode.GROUP_ID_NOT_FOUND
     elif group.state is not GroupState.EMPTY:
         error = ErrorCode.NON_EMPTY_GROUP
     else:
-        for topic, partitions in turn.state.hard.offsets.get(group_id, {}).items():
+        for topic, partitions in context.state.hard.offsets.get(group_id, {}).items():
             for partition in partitions:
-                turn.drop_offset(group_id, topic, partition)
-        turn.drop_group(group_id)
-    turn.reply(event.token, DeletableGroupResult(group_id=group_id, error_code=error))
+                context.drop_offset(group_id, topic, partition)
+        context.drop_group(group_id)
+    context.reply(event.token, DeletableGroupResult(group_id=group_id, error_code=error))
 
 
-def forget_topics(event: TopicsDeleted, turn: Turn) -> None:
+def forget_topics(event: TopicsDeleted, context: EventContext) -> None:
     """Drop the offsets of deleted topics. Those of a younger topic of the same name stay."""
-    turn.atomic = False
-    for group_id, by_topic in turn.state.hard.offsets.items():
+    context.atomic = False
+    for group_id, by_topic in context.state.hard.offsets.items():
         for deleted in event.topics:
             for partition, committed in by_topic.get(deleted.name, {}).items():
                 if committed.topic_id in (NO_TOPIC_ID, deleted.topic_id):
-                    turn.drop_offset(group_id, deleted.name, partition)
-    turn.reply(event.token, None)
+                    context.drop_offset(group_id, deleted.name, partition)
+    context.reply(event.token, None)

@@ -1,8 +1,7 @@
-"""What the broker's APIs call: every group request, sent to the shard that owns its group.
+"""Group coordinator of one broker: what the broker's APIs call, each request as an event for the shard that owns its group.
 
-Owns the table of shards on this broker and the differences between request versions that are only
-about form. Requests arrive authorised, with topics resolved (name and id) and known to exist; answers
-carry no throttle time. One event loop owns it.
+Owns the differences between request versions that are only about form. Requests arrive authorised, with topics resolved
+(name and id) and known to exist; answers carry no throttle time. Shards and leadership are left to the `CoordinatorRuntime`.
 """
 
 from collections import Counter
@@ -11,8 +10,8 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from headrace.coordination.lease import ENDLESS, SessionLease
-from headrace.coordinator.contract import ShardLog, Token
+from headrace.coordinator.contract import Token
+from headrace.coordinator.coordinator_type import CoordinatorType
 from headrace.coordinator.group import events
 from headrace.coordinator.group.events import Client, DeletedTopic, GroupRequestEvent
 from headrace.coordinator.group.machine import GroupMachine
@@ -25,9 +24,9 @@ from headrace.coordinator.group.stored_records import (
     decode_record,
     encode_record,
 )
-from headrace.coordinator.partitioning import coordinator_partition
-from headrace.coordinator.runtime import Phase, Shard, ShardParts, Spawn
+from headrace.coordinator.runtime import CoordinatorRuntime
 from headrace.ids import NO_TOPIC_ID
+from headrace.internal_topics import CONSUMER_OFFSETS
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -58,60 +57,32 @@ from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 
 _FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL = 7
 _FIRST_FETCH_VERSION_WITH_GROUPS = 8
-_UNASKED = Token(0)
 
-GroupShard = Shard[GroupRequestEvent, GroupLogRecord]
+GroupRuntime = CoordinatorRuntime[GroupRequestEvent, GroupLogRecord]
 ResponseT = TypeVar("ResponseT")
 
 
+def group_coordinator(
+    settings: GroupSettings,
+) -> CoordinatorType[GroupRequestEvent, GroupLogRecord]:
+    """The group coordinator as a kind of coordinator."""
+    return CoordinatorType(
+        topic=CONSUMER_OFFSETS,
+        keys="groups",
+        make_machine=lambda: GroupMachine(settings),
+        encode=encode_record,
+        decode=decode_record,
+        refuse=refusal,
+        commit_timeout_ms=settings.offsets_commit_timeout_ms,
+    )
+
+
 class Groups:
-    """The group coordinator of one broker."""
+    """The group coordinator of one broker. One event loop owns it."""
 
-    def __init__(
-        self,
-        settings: GroupSettings,
-        *,
-        partition_count: Callable[[], int],
-        wall_clock_ms: Callable[[], int],
-        new_uuid: Callable[[], str],
-        spawn: Spawn,
-        lease: SessionLease = ENDLESS,
-    ) -> None:
-        """Past the end of the `lease` nobody is answered for a group, because another broker may coordinate it."""
-        self._lease = lease
-        self._partition_count = partition_count
+    def __init__(self, runtime: GroupRuntime, *, new_uuid: Callable[[], str]) -> None:
+        self._runtime = runtime
         self._new_uuid = new_uuid
-        self._shards: dict[int, GroupShard] = {}
-        self._parts = ShardParts(
-            make_machine=lambda: GroupMachine(settings),
-            encode=encode_record,
-            decode=decode_record,
-            wall_clock_ms=wall_clock_ms,
-            spawn=spawn,
-            commit_timeout_ms=settings.offsets_commit_timeout_ms,
-        )
-
-    # -- leadership ------------------------------------------------------------------------------
-
-    def elected(self, partition: int, shard_log: ShardLog) -> None:
-        """This broker leads a partition of `__consumer_offsets`: load its groups and answer for them."""
-        self.resigned(partition)
-        self._shards[partition] = Shard(f"__consumer_offsets-{partition}", shard_log, self._parts)
-
-    def resigned(self, partition: int) -> None:
-        """This broker no longer leads the partition: who waits is sent to look for the coordinator."""
-        shard = self._shards.pop(partition, None)
-        if shard is not None:
-            shard.close()
-
-    def stop(self) -> None:
-        """Give up every partition."""
-        for partition in list(self._shards):
-            self.resigned(partition)
-
-    def partition_for(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` whose leader coordinates the group (FindCoordinator)."""
-        return coordinator_partition(group_id, self._partition_count())
 
     # -- members ---------------------------------------------------------------------------------
 
@@ -211,13 +182,10 @@ class Groups:
     async def topics_deleted(self, topics: Iterable[DeletedTopic]) -> None:
         """The cluster deleted topics: drop their offsets on every shard led here, once it is loaded."""
         gone = tuple(topics)
-        shards = list(self._shards.values())
-        for shard in shards:
-            await shard.loaded()
-        answers = [
-            shard.ask(lambda token: events.TopicsDeleted(token=token, topics=gone))
-            for shard in shards
-        ]
+        await self._runtime.loaded()
+        answers = self._runtime.ask_all(
+            lambda token: events.TopicsDeleted(token=token, topics=gone)
+        )
         for answer in answers:
             await answer
 
@@ -225,17 +193,13 @@ class Groups:
 
     async def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
         """ListGroups: the groups coordinated by this broker."""
-        answers = [
-            shard.ask(
-                lambda token: events.GroupsListed(
-                    token=token,
-                    states_filter=frozenset(request.states_filter),
-                    types_filter=frozenset(request.types_filter),
-                )
+        answers = self._runtime.ask_all(
+            lambda token: events.GroupsListed(
+                token=token,
+                states_filter=frozenset(request.states_filter),
+                types_filter=frozenset(request.types_filter),
             )
-            for shard in list(self._shards.values())
-            if shard.phase is not Phase.FAILED  # as Kafka has it: the others are listed
-        ]
+        )
         listed = []
         for answer in answers:
             part = await answer
@@ -296,23 +260,12 @@ class Groups:
         """How many committed offsets are held here."""
         return sum(machine.offset_count for machine in self._machines())
 
-    @property
-    def loading_partitions(self) -> frozenset[int]:
-        """The partitions that answer COORDINATOR_LOAD_IN_PROGRESS right now."""
-        return frozenset(p for p, shard in self._shards.items() if shard.phase is Phase.LOADING)
-
-    @property
-    def failed_partitions(self) -> dict[int, str]:
-        """The partitions whose records could not be loaded, and why; they answer COORDINATOR_NOT_AVAILABLE."""
-        failed = (item for item in self._shards.items() if item[1].phase is Phase.FAILED)
-        return {partition: shard.failure for partition, shard in failed}
-
     # -- to the shard ----------------------------------------------------------------------------
 
     def _machines(self) -> Iterator[GroupMachine]:
-        for shard in self._shards.values():
-            assert isinstance(shard.machine, GroupMachine)
-            yield shard.machine
+        for machine in self._runtime.machines():
+            assert isinstance(machine, GroupMachine)
+            yield machine
 
     async def _ask(
         self,
@@ -320,12 +273,7 @@ class Groups:
         event_for: Callable[[Token], GroupRequestEvent],
         response_type: type[ResponseT],
     ) -> ResponseT:
-        shard = self._shards.get(self.partition_for(group_id))
-        if shard is None or self._lease.is_over():
-            answer = refusal(event_for(_UNASKED), ErrorCode.NOT_COORDINATOR)
-        else:
-            answer = await shard.ask(event_for)
-        return _expect(answer, response_type)
+        return _expect(await self._runtime.ask(group_id, event_for), response_type)
 
 
 def _expect(response: object, response_type: type[ResponseT]) -> ResponseT:

@@ -5,26 +5,16 @@ what, and how a record changes the hard state.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import assert_never
 
-from headrace.coordinator.contract import Loaded, Outcome, TimerFired
-from headrace.coordinator.group import (
-    describe,
-    events,
-    expiry,
-    invariants,
-    join,
-    membership,
-    offsets,
-    rebalance,
-    sync,
-)
-from headrace.coordinator.group.refusals import refusal
+from headrace.coordinator.contract import Effect, EffectDone, Loaded, Outcome, TimerFired
+from headrace.coordinator.group import describe, events, expiry, invariants, offsets
+from headrace.coordinator.group.classic import join, membership, rebalance, sync
+from headrace.coordinator.group.event_context import EventContext
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.coordinator.group.state import ClassicGroup, GroupState, HardState, ShardState
 from headrace.coordinator.group.stored_records import GroupLogRecord, GroupRecord, OffsetRecord
-from headrace.coordinator.group.turn import Turn
-from headrace.wire.error_code import ErrorCode
 
 
 class GroupMachine:
@@ -39,16 +29,17 @@ class GroupMachine:
     # -- what a machine does ---------------------------------------------------------------------
 
     def handle(
-        self, event: events.GroupRequestEvent | TimerFired | Loaded, now_ms: int
+        self, event: events.GroupRequestEvent | TimerFired | EffectDone | Loaded, now_ms: int
     ) -> Outcome[GroupLogRecord]:
-        turn = Turn(now_ms, self._settings, self.state)
+        context = EventContext(now_ms, self._settings, self.state)
         if isinstance(event, TimerFired):
-            _fire(event, turn)
+            _fire(event, context)
         elif isinstance(event, Loaded):
-            _begin(turn)
+            _begin(context)
         else:
-            _decide(event, turn)
-        return turn.outcome()
+            assert not isinstance(event, EffectDone), f"a group calls for no effects: {event}"
+            _decide(event, context)
+        return context.outcome()
 
     def replay(self, record: GroupLogRecord) -> None:
         if isinstance(record, OffsetRecord):
@@ -56,8 +47,8 @@ class GroupMachine:
         else:
             self._replay_group(record)
 
-    def refuse(self, event: events.GroupRequestEvent, error: ErrorCode) -> object:
-        return refusal(event, error)
+    def owed_effects(self) -> Iterable[Effect]:
+        return ()
 
     def check(self) -> None:
         invariants.check(self.state)
@@ -90,22 +81,22 @@ class GroupMachine:
         )
 
 
-def _decide(event: events.GroupRequestEvent, turn: Turn) -> None:
+def _decide(event: events.GroupRequestEvent, context: EventContext) -> None:
     match event:
         case events.HeartbeatReceived():
-            membership.heartbeat(event, turn)
+            membership.heartbeat(event, context)
         case events.OffsetsCommitted():
-            offsets.commit(event, turn)
+            offsets.commit(event, context)
         case events.OffsetsAsked():
-            offsets.fetch(event, turn)
+            offsets.fetch(event, context)
         case events.JoinRequested():
-            join.join(event, turn)
+            join.join(event, context)
         case events.SyncRequested():
-            sync.sync(event, turn)
+            sync.sync(event, context)
         case events.LeaveRequested():
-            membership.leave(event, turn)
+            membership.leave(event, context)
         case _:
-            _decide_for_operators(event, turn)
+            _decide_for_operators(event, context)
 
 
 def _decide_for_operators(
@@ -114,53 +105,53 @@ def _decide_for_operators(
     | events.GroupDescribed
     | events.GroupDeleted
     | events.TopicsDeleted,
-    turn: Turn,
+    context: EventContext,
 ) -> None:
     match event:
         case events.OffsetsDeleted():
-            offsets.delete(event, turn)
+            offsets.delete(event, context)
         case events.GroupsListed():
-            describe.list_groups(event, turn)
+            describe.list_groups(event, context)
         case events.GroupDescribed():
-            describe.describe_group(event, turn)
+            describe.describe_group(event, context)
         case events.GroupDeleted():
-            expiry.delete_group(event, turn)
+            expiry.delete_group(event, context)
         case events.TopicsDeleted():
-            expiry.forget_topics(event, turn)
+            expiry.forget_topics(event, context)
         case _:
             assert_never(event)
 
 
-def _fire(event: TimerFired, turn: Turn) -> None:
+def _fire(event: TimerFired, context: EventContext) -> None:
     """A timer of a group that is gone means nothing any more."""
-    groups = turn.state.groups
+    groups = context.state.groups
     match event.key:
         case events.SessionTimer():
-            membership.session_ran_out(event.key, turn)
+            membership.session_ran_out(event.key, context)
         case events.JoinTimer(group_id=group_id) if group_id in groups:
-            rebalance.join_time_is_up(groups[group_id], turn)
+            rebalance.join_time_is_up(groups[group_id], context)
         case events.SyncTimer(group_id=group_id) if group_id in groups:
-            rebalance.sync_time_is_up(groups[group_id], turn)
+            rebalance.sync_time_is_up(groups[group_id], context)
         case events.ExpiryTimer():
-            expiry.expire(turn)
+            expiry.expire(context)
         case _:
             pass
 
 
-def _begin(turn: Turn) -> None:
+def _begin(context: EventContext) -> None:
     """The log has been replayed: build the live groups and give every member a full session."""
-    hard, groups = turn.state.hard, turn.state.groups
+    hard, groups = context.state.hard, context.state.groups
     for group_id, metadata in hard.groups.items():
         groups[group_id] = ClassicGroup.from_metadata(group_id, metadata)
     for group_id in hard.offsets.keys() - groups.keys():
         groups[group_id] = ClassicGroup(group_id=group_id)
     for group in groups.values():
         for member in group.members.values():
-            rebalance.restart_session(group, member, turn)
-        if len(group.members) > turn.settings.max_size:
+            rebalance.restart_session(group, member, context)
+        if len(group.members) > context.settings.max_size:
             # The limit was lowered: a round gives the members the chance to commit before some must go.
-            rebalance.prepare_rebalance(group, turn)
-    turn.set_timer(events.ExpiryTimer(), turn.settings.offsets_retention_check_interval_ms)
+            rebalance.prepare_rebalance(group, context)
+    context.set_timer(events.ExpiryTimer(), context.settings.offsets_retention_check_interval_ms)
 
 
 def _replay_offset(hard: HardState, record: OffsetRecord) -> None:

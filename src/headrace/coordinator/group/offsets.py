@@ -8,11 +8,11 @@ then every committed offset is stable, and `require_stable` asks for nothing mor
 from collections.abc import Mapping
 from uuid import UUID
 
+from headrace.coordinator.group.classic.rebalance import restart_session
+from headrace.coordinator.group.event_context import EventContext
 from headrace.coordinator.group.events import OffsetsAsked, OffsetsCommitted, OffsetsDeleted
-from headrace.coordinator.group.rebalance import restart_session
 from headrace.coordinator.group.state import ClassicGroup, GroupState
 from headrace.coordinator.group.stored_records import CommittedOffset, OffsetRecord
-from headrace.coordinator.group.turn import Turn
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.offset_commit import (
@@ -43,28 +43,30 @@ _FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 # -- commit --------------------------------------------------------------------------------------
 
 
-def commit(event: OffsetsCommitted, turn: Turn) -> None:
+def commit(event: OffsetsCommitted, context: EventContext) -> None:
     """Handle an OffsetCommit."""
     request = event.request
-    refusal = _refuse_commit(event, turn)
+    refusal = _refuse_commit(event, context)
     if refusal is not None:
-        turn.reply(event.token, refused_commit(request, refusal))
+        context.reply(event.token, refused_commit(request, refusal))
         return
     expire_timestamp_ms = (
         None
         if request.retention_time_ms == _NO_RETENTION_TIME
-        else min(turn.now_ms + request.retention_time_ms, _LAST_TIMESTAMP_MS)
+        else min(context.now_ms + request.retention_time_ms, _LAST_TIMESTAMP_MS)
     )
     topics = []
     for topic in request.topics:
         results = []
         for partition in topic.partitions:
             error = ErrorCode.NONE
-            if len(partition.committed_metadata or "") > turn.settings.offset_metadata_max_bytes:
+            if len(partition.committed_metadata or "") > context.settings.offset_metadata_max_bytes:
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                committed = _committed(topic.topic_id, partition, turn.now_ms, expire_timestamp_ms)
-                turn.records.append(
+                committed = _committed(
+                    topic.topic_id, partition, context.now_ms, expire_timestamp_ms
+                )
+                context.records.append(
                     OffsetRecord(
                         group_id=request.group_id,
                         topic=topic.name,
@@ -80,7 +82,7 @@ def commit(event: OffsetsCommitted, turn: Turn) -> None:
         topics.append(
             OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
         )
-    turn.reply(event.token, OffsetCommitResponse(topics=topics))
+    context.reply(event.token, OffsetCommitResponse(topics=topics))
 
 
 def _committed(
@@ -119,9 +121,9 @@ def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
     )
 
 
-def _refuse_commit(event: OffsetsCommitted, turn: Turn) -> ErrorCode | None:
+def _refuse_commit(event: OffsetsCommitted, context: EventContext) -> ErrorCode | None:
     request = event.request
-    group = turn.state.groups.get(request.group_id)
+    group = context.state.groups.get(request.group_id)
     generation_id = request.generation_id_or_member_epoch
     if group is None:
         if generation_id >= 0:
@@ -129,15 +131,15 @@ def _refuse_commit(event: OffsetsCommitted, turn: Turn) -> ErrorCode | None:
                 return ErrorCode.GROUP_ID_NOT_FOUND
             return ErrorCode.ILLEGAL_GENERATION
         # A consumer that assigns itself, or an administrator: a simple group, without members.
-        turn.state.groups[request.group_id] = ClassicGroup(
-            group_id=request.group_id, state_since_ms=turn.now_ms
+        context.state.groups[request.group_id] = ClassicGroup(
+            group_id=request.group_id, state_since_ms=context.now_ms
         )
         return None
     if generation_id < 0 and group.state is GroupState.EMPTY:
         return None
     refusal = _refuse_committer(group, request)
     if refusal is None:
-        restart_session(group, group.members[request.member_id], turn)
+        restart_session(group, group.members[request.member_id], context)
     return refusal
 
 
@@ -157,10 +159,10 @@ def _refuse_committer(group: ClassicGroup, request: OffsetCommitRequest) -> Erro
 # -- fetch ---------------------------------------------------------------------------------------
 
 
-def fetch(event: OffsetsAsked, turn: Turn) -> None:
+def fetch(event: OffsetsAsked, context: EventContext) -> None:
     """Handle one group of an OffsetFetch."""
     request = event.request
-    by_topic = turn.state.hard.offsets.get(request.group_id, {})
+    by_topic = context.state.hard.offsets.get(request.group_id, {})
     if request.topics is None:
         topics = [
             OffsetFetchResponseTopics(name=name, partitions=positions)
@@ -181,7 +183,7 @@ def fetch(event: OffsetsAsked, turn: Turn) -> None:
             for partitions in (by_topic.get(topic.name, {}),)
             for topic_id in (_asked_id(topic, event),)
         ]
-    turn.reply(event.token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
+    context.reply(event.token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
 
 
 def _asked_id(topic: OffsetFetchRequestTopics, event: OffsetsAsked) -> UUID:
@@ -243,17 +245,17 @@ def refused_fetch(
 # -- delete --------------------------------------------------------------------------------------
 
 
-def delete(event: OffsetsDeleted, turn: Turn) -> None:
+def delete(event: OffsetsDeleted, context: EventContext) -> None:
     """Handle an OffsetDelete. A topic that the group consumes right now is left alone."""
     request = event.request
-    group = turn.state.groups.get(request.group_id)
+    group = context.state.groups.get(request.group_id)
     refusal = _refuse_delete(request.group_id, group)
     if refusal is not None:
-        turn.reply(event.token, OffsetDeleteResponse(error_code=refusal))
+        context.reply(event.token, OffsetDeleteResponse(error_code=refusal))
         return
     assert group is not None
-    topics = [_delete_topic(group, topic, turn) for topic in request.topics]
-    turn.reply(event.token, OffsetDeleteResponse(topics=topics))
+    topics = [_delete_topic(group, topic, context) for topic in request.topics]
+    context.reply(event.token, OffsetDeleteResponse(topics=topics))
 
 
 def _refuse_delete(group_id: str, group: ClassicGroup | None) -> ErrorCode | None:
@@ -268,15 +270,15 @@ def _refuse_delete(group_id: str, group: ClassicGroup | None) -> ErrorCode | Non
 
 
 def _delete_topic(
-    group: ClassicGroup, topic: OffsetDeleteRequestTopic, turn: Turn
+    group: ClassicGroup, topic: OffsetDeleteRequestTopic, context: EventContext
 ) -> OffsetDeleteResponseTopic:
     subscribed = group.is_subscribed_to(topic.name)
-    known = turn.state.hard.offsets.get(group.group_id, {}).get(topic.name, {})
+    known = context.state.hard.offsets.get(group.group_id, {}).get(topic.name, {})
     error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
     results = []
     for partition in topic.partitions:
         index = partition.partition_index
         if not subscribed and index in known:
-            turn.drop_offset(group.group_id, topic.name, index)
+            context.drop_offset(group.group_id, topic.name, index)
         results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
     return OffsetDeleteResponseTopic(name=topic.name, partitions=results)

@@ -7,7 +7,7 @@ broker must still load.
 
 Reads value versions 0-4 of both kinds. Writes what Kafka 4.3 writes: an offset as version 4, or as 1
 when it carries its own expiry; a group as version 3. A string that has no room in its record is refused
-with `AppendRefused`, as a batch too large would be.
+with `Refused`, as a batch too large would be.
 """
 
 from struct import Struct, pack
@@ -15,10 +15,11 @@ from struct import error as struct_error
 from typing import NamedTuple
 from uuid import UUID
 
-from headrace.coordinator.contract import AppendRefused, StoredRecord
+from headrace.coordinator.contract import StoredRecord
 from headrace.errors import HeadraceError
 from headrace.ids import NO_TOPIC_ID
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refused
 
 _OFFSET_COMMIT_TYPES = (0, 1)
 _GROUP_METADATA_TYPE = 2
@@ -162,7 +163,7 @@ def _string(text: str) -> bytes:
     encoded = text.encode()
     if len(encoded) > _LONGEST_STRING:
         # Flexible requests can carry longer strings than the records have room for.
-        raise AppendRefused(ErrorCode.MESSAGE_TOO_LARGE)
+        raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
     return _I16.pack(len(encoded)) + encoded
 
 

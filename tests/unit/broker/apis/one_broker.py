@@ -9,28 +9,35 @@ import inspect
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from itertools import count
+from time import perf_counter
 from types import ModuleType
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from headrace.broker.busy_poll import BusyPoll
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.config_rules import SettingRules
-from headrace.broker.connection import Connection, Dispatch
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.long_work import LongWork
-from headrace.broker.loop_share import LoopShare
-from headrace.broker.memory_budget import MemoryBudget
-from headrace.broker.metadata_answers import MetadataAnswers
-from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.request import RequestContext
-from headrace.broker.roles import Roles
-from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.spare_memory import SpareMemory
-from headrace.broker.topic_creation import TopicCreation
-from headrace.broker.traffic import Traffic
+from headrace.broker.cluster.cluster_feed import ClusterFeed, FeedListener
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.config_rules import SettingRules
+from headrace.broker.cluster.dynamic_settings import DynamicSettings
+from headrace.broker.cluster.metadata_cache import MetadataCache
+from headrace.broker.cluster.producer_ids import ProducerIds
+from headrace.broker.cluster.topic_creation import TopicCreation
+from headrace.broker.coordinators.coordinator_table import (
+    CoordinatorEntry,
+    CoordinatorTable,
+    KeyType,
+)
+from headrace.broker.net.buffer_pool import BufferPool
+from headrace.broker.net.busy_poll import BusyPoll
+from headrace.broker.net.connection import Connection, Dispatch
+from headrace.broker.net.memory_budget import MemoryBudget
+from headrace.broker.net.read_budget import ReadBudget
+from headrace.broker.replicas.replica_hosting import ReplicaHosting
+from headrace.broker.requests.long_work import LongWork
+from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.telemetry.traffic import Traffic
+from headrace.broker.workers import Threads
 from headrace.controller.changes import BrokerRegistered, ChangeBatch
-from headrace.controller.driver import ControllerDriver
 from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.controller.values import Broker
@@ -38,14 +45,19 @@ from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.lease import SessionLease
 from headrace.coordination.membership import BrokerRegistration, prepare
 from headrace.coordination.nodes import BrokerNode
-from headrace.coordinator.group.groups import Groups
+from headrace.coordinator.coordinator_type import CoordinatorHost
+from headrace.coordinator.group.groups import Groups, group_coordinator
 from headrace.coordinator.group.settings import GroupSettings
+from headrace.coordinator.runtime import CoordinatorRuntime
 from headrace.log.log_dirs import LogDirs
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
+from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.live_settings import LiveSettings
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.codec import decode, encode
 from headrace.wire.message import Request, Response
+from tests.support.controllers import make_driver
 
 R = TypeVar("R", bound=Response)
 
@@ -59,15 +71,20 @@ class Listener:
     """What a connection belongs to; nothing is ever sent through it."""
 
     receive_area = memoryview(bytearray(16))
-    busy_poll = BusyPoll(lambda turn: None, 0)
-    loop_share = LoopShare(lambda resume: None, lambda: 0.0)
-    spares = SpareMemory()
+    busy_poll = BusyPoll(lambda turn: None, 0, clock=lambda: 0.0, cpu_clock=lambda: 0.0)
+    read_budget = ReadBudget(lambda resume: None, lambda: 0.0)
+    buffer_pool = BufferPool()
     budget = MemoryBudget(1 << 20)
     max_frame_bytes = 1 << 20
     dispatch: Dispatch
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_inter_broker: bool = True) -> None:
         self.listener_name = name
+        self.is_inter_broker = is_inter_broker
+        self._ids = count(1)
+
+    def next_connection_id(self) -> int:
+        return next(self._ids)
 
     def opened(self, connection: Connection) -> bool:
         return True
@@ -110,8 +127,8 @@ class OneBroker:
         self.cluster = ClusterView(
             BROKER_ID, CLUSTER_ID, tells_dialled_address=settings.advertised_listeners is None
         )
-        self.controller = ControllerDriver(
-            store, BROKER_ID, config_rules=SettingRules(self.live_settings, self.cluster)
+        self.controller = make_driver(
+            store, BROKER_ID, SettingRules(self.live_settings, self.cluster)
         )
         self.disk = MemoryDisk(capacity_bytes=1 << 30)
         self.log_dirs = LogDirs(
@@ -124,17 +141,20 @@ class OneBroker:
         self.partitions = PartitionTable()
         self.lease_clock_s = 0.0
         self.lease = SessionLease(lambda: self.lease_clock_s, until=math.inf)
-        self.groups = Groups(
-            GroupSettings(initial_rebalance_delay_ms=0),
+        self.group_runtime = CoordinatorRuntime(
+            group_coordinator(GroupSettings(initial_rebalance_delay_ms=0)),
+            CoordinatorHost(
+                wall_clock_ms=lambda: NOW_MS, spawn=tasks.create_task, lease=self.lease
+            ),
             partition_count=lambda: settings.offsets_topic_num_partitions,
-            wall_clock_ms=lambda: NOW_MS,
-            new_uuid=lambda: str(uuid4()),
-            spawn=tasks.create_task,
-            lease=self.lease,
+        )
+        self.groups = Groups(self.group_runtime, new_uuid=lambda: str(uuid4()))
+        self.coordinators = CoordinatorTable(
+            CoordinatorEntry(key_type=KeyType.GROUP, runtime=self.group_runtime, codec=lambda: 0)
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
-        self.metadata_answers = MetadataAnswers()
-        self.long_work = LongWork()
+        self.metadata_cache = MetadataCache()
+        self.long_work = LongWork(Threads(perf_counter), perf_counter)
         self.traffic = Traffic()
         self.clock = lambda: NOW_MS
         self.broker_epoch = -1
@@ -143,12 +163,12 @@ class OneBroker:
                 AllocateProducerIds(broker_id=BROKER_ID, broker_epoch=self.broker_epoch)
             )
         )
-        self.roles = Roles(
+        self.replica_hosting = ReplicaHosting(
             cluster=self.cluster,
             partitions=self.partitions,
             log_dirs=self.log_dirs,
-            groups=self.groups,
-            followers=NobodyToFollow(),
+            coordinators=self.coordinators,
+            fetchers=NobodyToFollow(),
             live_settings=self.live_settings,
             traffic=self.traffic,
             clock=lambda: NOW_MS,
@@ -156,7 +176,16 @@ class OneBroker:
             on_topics_deleted=lambda topics, paths: None,
             lease=self.lease,
         )
-        self.controller.listen(self.roles.apply)
+        self.feed = ClusterFeed(
+            self.cluster,
+            after=(
+                FeedListener(
+                    "dynamic configs", DynamicSettings(self.cluster, self.live_settings).hear
+                ),
+                FeedListener("roles", self.replica_hosting.apply),
+            ),
+        )
+        self.controller.listen(self.feed.apply)
 
     async def ask(
         self,
@@ -234,7 +263,7 @@ async def one_broker(**properties: str) -> AsyncIterator[OneBroker]:
             running = tasks.create_task(broker.controller.run())
             await broker.controller.ready()
             yield broker
-            broker.groups.stop()
+            broker.coordinators.stop()
             running.cancel()
     finally:
         await store.close()

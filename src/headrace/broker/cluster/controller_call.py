@@ -1,0 +1,30 @@
+"""A request to the controller on behalf of a client: its answer, or why there is none."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from headrace.controller.driver import NotController
+from headrace.coordination.store import StoreFailed
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
+
+A = TypeVar("A")
+
+
+TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, None)
+
+
+async def ask_controller(call: Awaitable[A], timeout_ms: int | None = None) -> A | Refusal:
+    """Wait for the controller. Codes are such that a client tries again, at another broker or later."""
+    try:
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            return await call
+    except TimeoutError:
+        return TIMED_OUT
+    except NotController:
+        return Refusal(
+            ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster."
+        )
+    except StoreFailed as failure:
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))

@@ -1,0 +1,111 @@
+"""Topics that come into being because somebody asks for them: by Metadata, and `__consumer_offsets` by FindCoordinator.
+
+Owns what such a topic looks like, and that many who want the same one at the same time cause one request to the
+controller. Whether it worked shows in the cluster's state; who finds nothing there answers so, and the client tries again.
+One event loop owns it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.controller_call import ask_controller
+from headrace.controller.core import Controller
+from headrace.controller.topics import CreateTopics, NewTopic, name_fault
+from headrace.internal_topics import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
+from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.live_settings import LiveSettings
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
+
+_logger = logging.getLogger(__name__)
+
+# Their coordinators are not offered, and nobody else may write to them.
+_NOT_OFFERED: Final = frozenset((TRANSACTION_STATE, SHARE_GROUP_STATE, CLUSTER_METADATA))
+_MAX_AT_ONCE: Final = 1_000  # the rest of a longer list is created when the client asks again
+_PATIENCE_S: Final = 5.0
+
+
+class TopicCreation:
+    """Creates topics on behalf of Metadata and FindCoordinator."""
+
+    def __init__(
+        self, controller: Controller, live_settings: LiveSettings, cluster: ClusterView
+    ) -> None:
+        self._controller = controller
+        self._live_settings = live_settings
+        self._cluster = cluster
+        self._under_way: dict[str, asyncio.Event] = {}
+
+    async def create(self, names: Iterable[str]) -> None:
+        """Create these topics as far as possible. Returns when that is done or has been given up."""
+        wanted = list(dict.fromkeys(names))
+        asked_by_others = {self._under_way[name] for name in wanted if name in self._under_way}
+        ours = [name for name in wanted if self._may_be_created(name)][:_MAX_AT_ONCE]
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                if ours:
+                    await self._create(ours)
+                for done in asked_by_others:
+                    await done.wait()
+        except TimeoutError:
+            _logger.warning("topics %s: not created in time", ", ".join(wanted[:10]))
+
+    def _may_be_created(self, name: str) -> bool:
+        return (
+            name not in self._under_way
+            and name not in self._cluster.state.topics
+            and name not in _NOT_OFFERED
+            and name_fault(name) is None
+        )
+
+    async def _create(self, names: list[str]) -> None:
+        done = asyncio.Event()
+        self._under_way.update(dict.fromkeys(names, done))
+        try:
+            request = CreateTopics(topics=tuple(map(self._new_topic, names)))
+            answers = await ask_controller(self._controller.ask(request))
+        finally:
+            # Also when whoever asked has gone: those who wait with it must not wait for ever.
+            for name in names:
+                del self._under_way[name]
+            done.set()
+        if isinstance(answers, Refusal):
+            _logger.warning("topics %s: not created: %s", ", ".join(names[:10]), answers.message)
+            return
+        for answer in answers:
+            if answer.error is ErrorCode.NONE:
+                _logger.info("topic %s: created because a client asked for it", answer.name)
+            elif answer.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                _logger.warning("topic %s: not created: %s", answer.name, answer.message)
+
+    def _new_topic(self, name: str) -> NewTopic:
+        if name != CONSUMER_OFFSETS:
+            return NewTopic(name=name)
+        settings = self._live_settings.current
+        factor = settings.offsets_topic_replication_factor
+        if not settings.is_set("offsets.topic.replication.factor"):
+            # The default of 3 must not keep a small cluster from having groups.
+            factor = min(factor, max(1, len(self._cluster.state.brokers)))
+        return NewTopic(
+            name=name,
+            num_partitions=settings.offsets_topic_num_partitions,
+            replication_factor=factor,
+            configs=offsets_topic_configs(settings),
+        )
+
+
+def offsets_topic_configs(settings: BrokerSettings) -> dict[str, str]:
+    """The configs with which `__consumer_offsets` is made."""
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(settings.offsets_topic_segment_bytes),
+    }

@@ -1,0 +1,86 @@
+"""A partition of an internal topic, as a coordinator's shard sees it: records in, committed records out."""
+
+from collections.abc import Iterator, Sequence
+
+from headrace.coordinator.contract import StoredRecord
+from headrace.errors import DiskFailed, LogClosed
+from headrace.records.batch_builder import BatchOptions, build_batch, records_at
+from headrace.records.batch_reader import iterate_batch
+from headrace.records.batch_view import headers_in
+from headrace.replication.completion import Completion
+from headrace.replication.partition import Partition
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal, Refused
+
+_READ_BYTES = 64 * 1024
+_MOST_AT_ONCE = 4096  # records: a batch may hold a million
+
+
+class PartitionShardLog:
+    """`coordinator.contract.ShardLog` over a hosted partition, for as long as it is led in one epoch."""
+
+    def __init__(self, partition: Partition, *, codec: int) -> None:
+        self._partition = partition
+        self._leader_epoch = partition.leader_epoch
+        self._options = BatchOptions(codec=codec)
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._leader_epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self._partition.high_watermark
+
+    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+        offset, end_offset = (
+            self._partition.log.log_start_offset,
+            self._partition.log.log_end_offset,
+        )
+        while offset < end_offset:
+            self._require_leadership()
+            records = self._read(offset, end_offset)
+            if not records:
+                return
+            chunk: list[tuple[int, bytes | None, bytes | None]] = []
+            for position, header in headers_in(records):
+                if not header.is_control:
+                    batch = memoryview(records)[position : position + header.size]
+                    for record in iterate_batch(batch):
+                        chunk.append((record.offset, record.key, record.value))
+                        if len(chunk) >= _MOST_AT_ONCE:
+                            yield chunk
+                            chunk = []
+                offset = header.next_offset
+            yield chunk
+
+    def _read(self, offset: int, end_offset: int) -> bytes:
+        try:
+            found = self._partition.log.read(offset, _READ_BYTES, end_offset)
+            return b"" if isinstance(found, Refusal) or found.length == 0 else found.copy()
+        except (DiskFailed, LogClosed) as error:
+            raise Refused(self._partition.refuse_for_disk(error).error_code) from error
+
+    def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
+        self._require_leadership()
+        batch = build_batch(records_at(0, now_ms, records), self._options)
+        result = self._partition.append((batch,), acks=-1, now_ms=now_ms, from_client=False)
+        if isinstance(result, Refusal):
+            raise Refused(result.error_code)
+        return result.last_offset + 1
+
+    async def wait_committed(self, next_offset: int) -> None:
+        self._require_leadership()
+        if self._partition.high_watermark >= next_offset:
+            return
+        refusals: list[ErrorCode] = []
+        completion = Completion()
+        completion.add(self._partition, next_offset, refusals.append)
+        await completion
+        # Records that are committed by fewer replicas than they should be are committed.
+        if ErrorCode.NOT_LEADER_OR_FOLLOWER in refusals:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _require_leadership(self) -> None:
+        if not self._partition.is_leader or self._partition.leader_epoch != self._leader_epoch:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,0 +1,1 @@
+"""Configs, quotas and credentials as `headrace configs` reads, prints and changes them."""

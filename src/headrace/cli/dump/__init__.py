@@ -1,0 +1,1 @@
+"""Files of a log directory as text, for `headrace dump-log`."""

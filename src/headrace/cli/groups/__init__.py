@@ -1,0 +1,1 @@
+"""Consumer groups as `headrace consumer-groups` prints them and resets their offsets."""

@@ -1,0 +1,1 @@
+"""Samples of a cluster and the tables made from them, for `headrace top`."""

@@ -1,0 +1,1 @@
+"""Moves of replicas: plans, steps and progress of `headrace reassign-partitions`."""

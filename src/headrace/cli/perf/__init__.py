@@ -1,0 +1,1 @@
+"""Rates and latencies of the perf tests and the verifiable tools. Pure."""

@@ -1,0 +1,1 @@
+"""Records as lines of text: what the console producer reads and the console consumer prints."""

@@ -1,0 +1,1 @@
+"""What every tool needs: options and usage errors, the connection to a cluster, output, progress, signals."""

@@ -1,0 +1,1 @@
+"""Topics as `headrace topics` and others choose and print them."""

@@ -1,0 +1,1 @@
+"""The classic group protocol: join, sync, heartbeat, leave, rebalance, static members. Pure."""

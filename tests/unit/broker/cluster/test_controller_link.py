@@ -1,0 +1,128 @@
+"""A broker's link to the controller: when it tells of a broken connection, and what it makes of another version."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from headrace.broker.cluster.controller_link import ControllerLink
+from headrace.broker.internal_apis import ask_controller
+from headrace.broker.requests.request_context import RequestContext
+from headrace.client.async_connection import AsyncConnection
+from headrace.client.exchange import Disconnected
+from headrace.controller.driver import NotController
+from headrace.controller.producer_ids import AllocateProducerIds
+from headrace.coordination.nodes import BrokerNode, ControllerNode
+from headrace.coordination.store import StoreFailed
+from headrace.testing.memory_store import MemoryStore, MemoryTree
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.internal import (
+    AskControllerRequest,
+    AskControllerResponse,
+    PullChangesResponse,
+)
+from tests.support.controllers import make_driver
+from tests.unit.broker.apis.one_broker import connection_to
+from tests.unit.client.answers import answer_frame
+from tests.unit.client.test_async_connection import MemoryTransport
+from tests.unit.controller.cluster_model import PlainRules
+
+US, CONTROLLER = 1, 2
+
+
+async def not_dialled(host: str, port: int, *, client_id: str) -> AsyncConnection:
+    raise AssertionError(f"{host} is dialled")
+
+
+async def told_when_it_ends(
+    end: Callable[[AsyncConnection], None], refusal: type[Exception]
+) -> list[int]:
+    """Whose connection a link tells of when it waits for changes and the connection ends so."""
+    told: list[int] = []
+    connection = AsyncConnection("me")
+    transport = MemoryTransport(connection)
+    connection.connection_made(transport)
+
+    async def connect(host: str, port: int, *, client_id: str) -> AsyncConnection:
+        assert (host, port, client_id) == ("there", 9093, f"broker-{US}")
+        return connection
+
+    store = MemoryStore(MemoryTree())
+    await store.open()
+    node = BrokerNode(
+        listener_security_protocol_map={},
+        endpoints=("CLIENTS://there:9092", "INTERNAL://there:9093"),
+        host="there",
+        port=9092,
+        timestamp="0",
+    )
+    await store.create(BrokerNode.path(CONTROLLER), node.encode(), parents=True)
+    await store.create(ControllerNode.PATH, ControllerNode(CONTROLLER, "0").encode())
+    driver = make_driver(store, US, PlainRules())
+    link = ControllerLink(driver, store, US, "INTERNAL", connect, told.append)
+    pulling = asyncio.create_task(link._pull(lambda _: None))
+    await transport.has_written.wait()
+    end(connection)
+    with pytest.raises(refusal):
+        await pulling
+    return told
+
+
+def test_a_connection_that_the_controller_ended_is_told_of() -> None:
+    def lose(connection: AsyncConnection) -> None:
+        connection.connection_lost(None)
+
+    assert asyncio.run(told_when_it_ends(lose, Disconnected)) == [CONTROLLER]
+
+
+def test_one_that_was_given_up_is_not() -> None:
+    """The controllership has changed hands."""
+    assert asyncio.run(told_when_it_ends(AsyncConnection.abort, Disconnected)) == []
+
+
+def test_one_with_somebody_who_is_not_the_controller_is_not() -> None:
+    def refuse(connection: AsyncConnection) -> None:
+        refusal = PullChangesResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        connection.data_received(answer_frame(0, refusal, 0))
+
+    assert asyncio.run(told_when_it_ends(refuse, NotController)) == []
+
+
+def test_a_question_of_a_newer_broker_is_answered(caplog: pytest.LogCaptureFixture) -> None:
+    """The connection stays, and so does what else is asked over it."""
+
+    async def ask() -> int:
+        store = MemoryStore(MemoryTree())
+        driver = make_driver(store, US, PlainRules())
+        request = AskControllerRequest(kind="AskedLater", event=b"")
+        context = RequestContext(request.API_KEY, 0, f"broker-{CONTROLLER}", connection_to())
+        return (await ask_controller.handle(request, context, driver=driver)).error_code
+
+    assert asyncio.run(ask()) == ErrorCode.UNSUPPORTED_VERSION
+    assert "client broker-2 asks what this controller does not know: 'AskedLater'" in caplog.text
+
+
+def test_an_answer_of_a_newer_controller_is_a_failure_that_callers_expect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        connection = AsyncConnection("me")
+        transport = MemoryTransport(connection)
+        connection.connection_made(transport)
+        store = MemoryStore(MemoryTree())
+        driver = make_driver(store, US, PlainRules())
+        link = ControllerLink(driver, store, US, "INTERNAL", not_dialled)
+
+        async def asking() -> AsyncConnection:
+            return connection
+
+        monkeypatch.setattr(link, "_asking_connection", asking)
+        waiting = asyncio.create_task(link.ask(AllocateProducerIds(broker_id=1, broker_epoch=1)))
+        await transport.has_written.wait()
+        response = AskControllerResponse(answer=msgspec.msgpack.encode({"error": 30_000}))
+        connection.data_received(answer_frame(0, response, 0))
+        with pytest.raises(StoreFailed, match="another version"):
+            await waiting
+
+    asyncio.run(story())

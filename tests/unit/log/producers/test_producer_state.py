@@ -1,0 +1,223 @@
+import pytest
+
+from headrace.log.producers.producer_snapshot import decode_snapshot, encode_snapshot
+from headrace.log.producers.producer_state import EndedTxn, KnownBatch, ProducerState
+from headrace.log.segments.txn_index import AbortedTxn
+from headrace.records.batch_view import BatchHeader, read_header, stamp
+from headrace.records.control_batch import ControlType
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
+from tests.support.log_samples import NOW_MS, make_marker, make_producer_batch, producers_of
+
+MAX = 2**31 - 1
+PRODUCER = 11
+
+
+def header(
+    sequence: int,
+    count: int = 1,
+    *,
+    offset: int = 0,
+    epoch: int = 0,
+    transactional: bool = False,
+    producer_id: int = PRODUCER,
+    timestamp: int = NOW_MS,
+) -> BatchHeader:
+    batch = make_producer_batch(
+        producer_id, sequence, count, epoch=epoch, transactional=transactional, timestamp=timestamp
+    )
+    stamp(batch, 0, offset, 0)
+    return read_header(batch)
+
+
+def marker_at(offset: int, *, epoch: int = 0, producer_id: int = PRODUCER) -> BatchHeader:
+    marker = make_marker(ControlType.COMMIT, producer_id, epoch=epoch)
+    stamp(marker, 0, offset, 0)
+    return read_header(marker)
+
+
+def code_of(found: object) -> ErrorCode:
+    assert isinstance(found, Refusal), found
+    return found.error_code
+
+
+@pytest.fixture
+def state() -> ProducerState:
+    return ProducerState()
+
+
+def written(state: ProducerState, *headers: BatchHeader) -> None:
+    for batch in headers:
+        assert state.check(batch) is None
+        state.note_data(batch)
+
+
+def unstable(state: ProducerState) -> int | None:
+    return state.first_unstable_offset
+
+
+# ---- sequences
+
+
+@pytest.mark.parametrize("sequence", [0, 5, MAX])
+def test_an_unknown_producer_may_start_anywhere(state: ProducerState, sequence: int) -> None:
+    assert state.check(header(sequence)) is None
+
+
+def test_the_next_sequence_is_taken_and_others_are_not(state: ProducerState) -> None:
+    written(state, header(0, 3), header(3, 2, offset=3))
+    assert state.check(header(5)) is None
+    for wrong in (4, 6, 100, MAX):
+        assert code_of(state.check(header(wrong))) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_retry_of_the_last_six_batches_is_recognised(state: ProducerState) -> None:
+    for number in range(8):
+        written(state, header(2 * number, 2, offset=10 * number))
+    for number in range(2, 8):
+        known = state.check(header(2 * number, 2))
+        assert isinstance(known, KnownBatch)
+        assert (known.base_offset, known.last_offset) == (10 * number, 10 * number + 1)
+    for number in range(2):
+        refused = state.check(header(2 * number, 2))
+        assert code_of(refused) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_retry_in_another_cut_is_no_retry(state: ProducerState) -> None:
+    written(state, header(0, 3))
+    assert code_of(state.check(header(0, 2))) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_sequences_wrap(state: ProducerState) -> None:
+    written(state, header(MAX - 1, 1), header(MAX, 3))
+    entry = state.entry(PRODUCER)
+    assert entry is not None
+    assert entry.last_sequence == 1
+    assert isinstance(state.check(header(MAX, 3)), KnownBatch)
+    assert state.check(header(2)) is None
+    assert code_of(state.check(header(0))) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+# ---- epochs
+
+
+def test_an_older_epoch_is_fenced_even_as_a_retry(state: ProducerState) -> None:
+    written(state, header(0, epoch=1))
+    written(state, header(0, epoch=2))
+    assert code_of(state.check(header(0, epoch=1))) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_new_epoch_starts_at_zero_and_forgets_old_batches(state: ProducerState) -> None:
+    written(state, header(0, 3, epoch=1))
+    assert code_of(state.check(header(3, epoch=2))) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    written(state, header(0, epoch=2, offset=3))
+    entry = state.entry(PRODUCER)
+    assert entry is not None
+    assert [known.base_offset for known in entry.batches] == [3]
+
+
+def test_after_a_marker_of_the_same_epoch_sequences_go_on(state: ProducerState) -> None:
+    written(state, header(0, 2, transactional=True))
+    state.note_marker(marker_at(2), ControlType.COMMIT, 0)
+    assert state.check(header(2, transactional=True)) is None
+    assert isinstance(state.check(header(0, 2, transactional=True)), KnownBatch)
+
+
+def test_after_a_marker_that_raised_the_epoch_they_start_anew(state: ProducerState) -> None:
+    written(state, header(0, 2, transactional=True))
+    state.note_marker(marker_at(2, epoch=1), ControlType.COMMIT, 0)
+    assert code_of(state.check(header(2))) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert code_of(state.check(header(2, epoch=1))) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert state.check(header(0, epoch=1)) is None
+
+
+def test_markers_are_fenced_by_producer_and_coordinator_epoch(state: ProducerState) -> None:
+    assert state.check_marker(marker_at(0), 0) is None
+    written(state, header(0, epoch=3, transactional=True))
+    assert code_of(state.check_marker(marker_at(1, epoch=2), 0)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    state.note_marker(marker_at(1, epoch=3), ControlType.COMMIT, 8)
+    fenced = state.check_marker(marker_at(2, epoch=3), 7)
+    assert code_of(fenced) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert state.check_marker(marker_at(2, epoch=4), 8) is None
+
+
+# ---- transactions
+
+
+def test_an_open_transaction_takes_only_its_own_batches(state: ProducerState) -> None:
+    written(state, header(0, transactional=True))
+    assert code_of(state.check(header(1))) == ErrorCode.INVALID_TXN_STATE
+    assert state.check(header(1, transactional=True)) is None
+
+
+def test_the_first_unstable_offset_is_held_until_the_marker_is_replicated(
+    state: ProducerState,
+) -> None:
+    assert unstable(state) is None
+    written(state, header(0, 2, offset=5, transactional=True, producer_id=1))
+    written(state, header(0, 2, offset=7, transactional=True, producer_id=2))
+    written(state, header(2, 2, offset=9, transactional=True, producer_id=1))
+    assert unstable(state) == 5
+    ended = state.note_marker(marker_at(11, producer_id=1), ControlType.COMMIT, 0)
+    assert ended == EndedTxn(1, 5, 11, aborted=False)
+    assert unstable(state) == 5
+    state.on_high_watermark(11)
+    assert unstable(state) == 5
+    state.on_high_watermark(12)
+    assert unstable(state) == 7
+    state.note_marker(marker_at(12, producer_id=2), ControlType.ABORT, 0)
+    state.on_high_watermark(100)
+    assert unstable(state) is None
+
+
+def test_an_aborted_transaction_carries_the_last_stable_offset(state: ProducerState) -> None:
+    written(state, header(0, offset=5, transactional=True, producer_id=1))
+    written(state, header(0, offset=6, transactional=True, producer_id=2))
+    ended = state.note_marker(marker_at(7, producer_id=2), ControlType.ABORT, 0)
+    assert ended is not None
+    assert ended.aborted
+    assert state.aborted_txn(ended) == AbortedTxn(2, 6, 7, 5)
+    ended = state.note_marker(marker_at(8, producer_id=1), ControlType.ABORT, 0)
+    assert ended is not None
+    assert state.aborted_txn(ended) == AbortedTxn(1, 5, 8, 9)
+
+
+def test_a_marker_without_a_transaction_ends_none(state: ProducerState) -> None:
+    assert state.note_marker(marker_at(3), ControlType.ABORT, 4) is None
+    entry = state.entry(PRODUCER)
+    assert entry is not None
+    assert (entry.coordinator_epoch, entry.last_sequence, entry.last_offset) == (4, -1, -1)
+
+
+# ---- expiry and snapshots
+
+
+def test_silent_producers_expire_but_not_with_an_open_transaction(state: ProducerState) -> None:
+    written(state, header(0, producer_id=1, timestamp=1000))
+    written(state, header(0, producer_id=2, timestamp=1000, transactional=True, offset=1))
+    written(state, header(0, producer_id=3, timestamp=1001, offset=2))
+    assert state.expire(1999, 1000) == 0
+    assert state.expire(2000, 1000) == 1
+    assert {entry.producer_id for entry in state} == {2, 3}
+    assert state.check(header(50, producer_id=1)) is None, "as if never seen"
+
+
+def test_a_snapshot_keeps_what_a_restart_needs(state: ProducerState) -> None:
+    written(state, header(0, 3, producer_id=1), header(3, 2, producer_id=1, offset=3))
+    written(state, header(MAX, 2, producer_id=2, offset=5, transactional=True))
+    state.note_marker(marker_at(7, producer_id=3, epoch=4), ControlType.COMMIT, 9)
+    content = encode_snapshot(state)
+    assert len(content) == 2 + 4 + 4 + 3 * 46 + 4 + 40, "one batch before the last of its producer"
+    again = decode_snapshot(content)
+    assert producers_of(again) == producers_of(state)
+    assert again.first_unstable_offset == 5
+    assert isinstance(again.check(header(3, 2, producer_id=1)), KnownBatch)
+    assert isinstance(again.check(header(MAX, 2, producer_id=2, transactional=True)), KnownBatch)
+    assert encode_snapshot(again) == content
+
+
+def test_clear(state: ProducerState) -> None:
+    written(state, header(0, transactional=True))
+    state.clear()
+    assert len(state) == 0
+    assert unstable(state) is None
