@@ -82,7 +82,7 @@ is_server() {
         words=$(ps -p "$1" -o args= 2>/dev/null)
     fi
     case $words in
-    *server-start* | *zookeeper*) return 0 ;;
+    *server-start* | *rest-start* | *schema-registry-start* | *zookeeper*) return 0 ;;
     *) return 1 ;;
     esac
 }

@@ -197,3 +197,39 @@ def _change(chance: random.Random, schema: Schema) -> Schema:  # noqa: C901, PLR
                         fields[index]["aliases"] = [fields[index]["name"]]
                     fields[index]["name"] += "x"
     return schema
+
+
+# Texts of which validity, canonical and normalised text are compared.
+TEXTS = (
+    *(
+        f'{{"type":"record","name":"R","fields":[{{"name":"f","type":"double","default":{number}}}]}}'
+        for number in (
+            "1.0",
+            "1E2",
+            "1e22",
+            "1.5e-7",
+            "0.10",
+            "123456789.123",
+            "1e-5",
+            "100000000.0",
+            "-0.0005",
+        )
+    ),
+    '{"type":"record","name":"R","fields":[{"name":"f","type":"string","default":"\\u001f\\u007f\\u2028/<\\u00e9"}]}',
+    '{"type":"record","name":"R","fields":[],"x":1.50,"y":1e3,"z":{"b":[{"d":1,"c":2}],"a":null}}',
+    '{"name":"R","namespace":"a.b","type":"record","fields":[{"type":"int","name":"x","logicalType":"date"},'
+    '{"name":"y","type":{"type":"int","logicalType":"date","z":1,"a":2}}]}',
+    '{"type":"record","name":"n.R","fields":[{"name":"a","type":{"type":"enum","name":"E","symbols":["A"],"doc":"d",'
+    '"aliases":["Z"]}},{"name":"b","type":"E","order":"ignore"},{"name":"c","type":["null","n.E","R"],"default":null}],'
+    '"zz":1,"aa":{"b":1,"a":2}}',
+    '{"type":"fixed","name":"F","size":4,"logicalType":"decimal","precision":4,"scale":2,"aliases":["q.A"]}',
+    '{"type":"array","items":"string","z":1,"a":1}',
+    '["null",{"type":"string","avro.java.string":"String"}]',
+    '{"type":"map","values":{"type":"record","name":"x.y.Z","fields":[]}}',
+    '{"type":"record","name":"R","aliases":["x.Q","P"],"fields":[{"name":"f","type":{"type":"string","z":1,'
+    '"logicalType":"uuid","a":1},"zz":1,"aa":2,"aliases":["z","b"],"doc":"fd","order":"descending","default":"q"},'
+    '{"name":"h","type":"float","default":1},{"name":"mm","type":{"type":"map","values":"double"},'
+    '"default":{"b":1,"a":2}},{"name":"u","type":["double","null"],"default":3},{"name":"by","type":"bytes",'
+    '"default":"\\u00ff"},{"name":"rec","type":{"type":"record","name":"Q","fields":[{"name":"x","type":"int"}]},'
+    '"default":{"x":5}},{"name":"ar","type":{"type":"array","items":"int","q":1,"default":[]},"default":[1,2]}]}',
+)

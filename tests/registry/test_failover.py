@@ -1,22 +1,19 @@
 """Several instances over one topic: kill -9 of the primary under writes loses no registration that was acknowledged."""
 
-import json
 import os
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.registry.registrations import Acknowledged, Writer, check
 from tests.support.headrace_process import HeadraceProcess
 from tests.support.registry_process import RegistryProcess
 
 ROUNDS = int(os.environ.get("HEADRACE_REGISTRY_KILLS", "3"))
 SESSION_MS = "6000"
 WRITERS = 3
-
-Acknowledged = dict[tuple[str, str], tuple[int, int]]  # (subject, schema): (id, version)
 
 
 @pytest.fixture
@@ -33,46 +30,6 @@ def instances(broker: HeadraceProcess, tmp_path: Path) -> Iterator[list[Registry
         RegistryProcess(tmp_path, brokers, properties=properties) as second,
     ):
         yield [first, second]
-
-
-class Writer(threading.Thread):
-    """Registers versions of one subject, one after the other, at whichever instance answers."""
-
-    def __init__(self, number: int, instances: list[RegistryProcess]) -> None:
-        super().__init__(name=f"writer-{number}")
-        self._subject = f"s{number}"
-        self._instances = instances
-        self._is_over = threading.Event()
-        self.acknowledged: Acknowledged = {}
-        self.refusals: set[str] = set()
-
-    def end(self) -> None:
-        self._is_over.set()
-        self.join()
-
-    def run(self) -> None:
-        number = turn = 0
-        while not self._is_over.is_set():
-            fields = [
-                {"name": f"f{each}", "type": "int", "default": 0} for each in range(number % 40)
-            ]
-            schema = {"type": "record", "name": f"R{number // 40}", "fields": fields}
-            text = json.dumps(schema)
-            turn += 1
-            try:
-                status, body = self._instances[turn % len(self._instances)].register(
-                    self._subject, text
-                )
-            except OSError:
-                self._is_over.wait(0.05)
-                continue
-            if status == 200:
-                self.acknowledged[self._subject, text] = (body["id"], body["version"])
-                number += 1
-            else:
-                self.refusals.add(f"{status} {body['message'][:60]}")
-                assert status == 500, body
-                self._is_over.wait(0.05)
 
 
 @pytest.mark.timeout(120 + 60 * ROUNDS)
@@ -92,7 +49,7 @@ def test_kills_of_the_primary_lose_nothing(instances: list[RegistryProcess]) -> 
     for writer in writers:
         acknowledged |= writer.acknowledged
     for instance in instances:
-        _check(instance, acknowledged)
+        check(instance, acknowledged)
 
 
 def _kill_the_primary(instances: list[RegistryProcess], writers: list[Writer]) -> None:
@@ -124,22 +81,6 @@ def _primary_that_writes(instances: list[RegistryProcess], writers: list[Writer]
             return url
         time.sleep(0.05)
     raise AssertionError(f"no primary writes: {instances[0].log_tail()}")
-
-
-def _check(instance: RegistryProcess, acknowledged: Acknowledged) -> None:
-    """Every acknowledged registration is there with its id and version, ids are unique, versions have no gaps."""
-    texts: dict[int, str] = {}
-    _, found = instance.ask("GET", "/schemas")
-    stored = {}
-    for each in found:
-        stored[each["subject"], each["version"]] = (each["id"], json.loads(each["schema"]))
-        assert texts.setdefault(each["id"], each["schema"]) == each["schema"]
-    assert len(set(texts.values())) == len(texts)
-    for (subject, text), (schema_id, version) in acknowledged.items():
-        assert stored[subject, version] == (schema_id, json.loads(text))
-    for subject in {subject for subject, _ in acknowledged}:
-        numbers = sorted(number for name, number in stored if name == subject)
-        assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_a_paused_primary_does_not_write_after_it_was_replaced(

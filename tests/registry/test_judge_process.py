@@ -5,7 +5,7 @@ import os
 import signal
 
 from headrace.registry.judge import Judgement, Question, SchemaText
-from headrace.registry.judge_process import JudgeProcess
+from headrace.registry.judge_process import JudgeProcess, JudgeProcesses
 
 GOOD = Question(SchemaText("AVRO", '"int"'))
 
@@ -20,7 +20,7 @@ async def with_judge(judge: JudgeProcess, *questions: Question) -> list[Judgemen
 def test_it_judges() -> None:
     bad = Question(SchemaText("AVRO", '{"type":"nothing"}'))
     good, wrong = asyncio.run(with_judge(JudgeProcess(), GOOD, bad))
-    assert (good.error, good.canonical) == (None, '"int"')
+    assert (good.error, good.text) == (None, '"int"')
     assert wrong.error is not None
 
 
@@ -46,7 +46,7 @@ def test_after_a_crash_the_next_question_is_answered() -> None:
 
     crashed, after = asyncio.run(crash_and_ask())
     assert crashed.error is not None
-    assert after.canonical == '"string"'
+    assert after.text == '"string"'
 
 
 def test_deep_nesting_is_refused_in_every_language() -> None:
@@ -60,3 +60,36 @@ def test_deep_nesting_is_refused_in_every_language() -> None:
     ]
     judge = JudgeProcess()
     assert all(each.error is not None for each in asyncio.run(with_judge(judge, *questions)))
+
+
+def test_a_schema_that_takes_long_does_not_hold_up_the_others() -> None:
+    async def ask_behind_one_that_hangs() -> Judgement:
+        judges = JudgeProcesses()
+        try:
+            await judges.judge(GOOD)
+            hanging = judges._idle[-1]
+            assert hanging._process is not None
+            os.kill(hanging._process.pid, signal.SIGSTOP)
+            asked = asyncio.create_task(judges.judge(Question(SchemaText("AVRO", '"long"'))))
+            await asyncio.sleep(0)
+            answered = await judges.judge(Question(SchemaText("AVRO", '"string"')))
+            assert not asked.done()
+            os.kill(hanging._process.pid, signal.SIGCONT)
+            assert (await asked).text == '"long"'
+            return answered
+        finally:
+            await judges.close()
+
+    assert asyncio.run(ask_behind_one_that_hangs()).text == '"string"'
+
+
+def test_answers_are_remembered() -> None:
+    async def ask_twice() -> tuple[Judgement, Judgement]:
+        judges = JudgeProcesses()
+        try:
+            return await judges.judge(GOOD), await judges.judge(GOOD)
+        finally:
+            await judges.close()
+
+    first, second = asyncio.run(ask_twice())
+    assert first is second

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from headrace.registry.formats.schema_format import ParsedSchema
+from headrace.schemas.formats.schema_format import ParsedSchema
+
+STRICT: Final = "STRICT"
+LENIENT: Final = "LENIENT"
+POLICIES: Final = (STRICT, LENIENT)
 
 
 class Level(Enum):
@@ -34,34 +38,36 @@ class Earlier(NamedTuple):
 
 
 def messages(
-    level: Level, new: ParsedSchema, new_type: str, earlier: Sequence[Earlier]
+    level: Level,
+    new: ParsedSchema,
+    new_type: str,
+    earlier: Sequence[Earlier],
+    *,
+    policy: str = STRICT,
 ) -> list[str]:
     """Why the new schema breaks the level; empty if it does not. `earlier` in ascending order."""
     if level is Level.NONE or not earlier:
         return []
     compared = reversed(earlier) if level.is_transitive else earlier[-1:]
     for old in compared:
-        found = _compare(level, new, new_type, old)
+        if new_type != old.schema_type:
+            return ["Incompatible because of different schema type"]
+        found = _compare(level, new, old.parse(), is_lenient=policy == LENIENT)
         if found:
             return [
                 *found,
                 f"{{oldSchemaVersion: {old.version}}}",
                 f"{{oldSchema: '{old.text}'}}",
-                f"{{compatibility: '{level.name}'}}",
             ]
     return []
 
 
-def _compare(level: Level, new: ParsedSchema, new_type: str, old: Earlier) -> list[str]:
-    if new_type != old.schema_type:
-        return [
-            f"{{errorType:'SCHEMA_TYPE_MISMATCH', description:'The schema type changed from {old.schema_type} "
-            f"to {new_type}'}}"
-        ]
-    old_schema = old.parse()
+def _compare(level: Level, new: ParsedSchema, old: ParsedSchema, *, is_lenient: bool) -> list[str]:
     found = []
     if level.new_reads_old:
-        found += [each.message(reader="new", writer="old") for each in new.can_read(old_schema)]
+        differences = new.can_read(old, is_lenient=is_lenient)
+        found += [each.message(reader="new", writer="old") for each in differences]
     if level.old_reads_new:
-        found += [each.message(reader="old", writer="new") for each in old_schema.can_read(new)]
+        differences = old.can_read(new, is_lenient=is_lenient)
+        found += [each.message(reader="old", writer="new") for each in differences]
     return list(dict.fromkeys(found))

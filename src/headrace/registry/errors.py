@@ -1,6 +1,10 @@
 """The registry's refusals, with Confluent's error codes and messages. The first three digits of a code are the HTTP status."""
 
+from typing import Final
+
 from headrace.errors import HeadraceError
+
+INVALID_SCHEMA: Final = 42201
 
 
 class RegistryError(HeadraceError):
@@ -75,8 +79,12 @@ def incompatible(subject: str, details: list[str]) -> RegistryError:
     )
 
 
+def no_body() -> RegistryError:
+    return RegistryError(422, "the request has no body: expected a JSON object")
+
+
 def invalid_schema(text: str) -> RegistryError:
-    return RegistryError(42201, text)
+    return RegistryError(INVALID_SCHEMA, text)
 
 
 def invalid_version(version: str) -> RegistryError:
@@ -101,16 +109,17 @@ def invalid_mode() -> RegistryError:
     )
 
 
+def forward_mode_not_global() -> RegistryError:
+    return RegistryError(42204, "Forward mode only supported on global level")
+
+
 def operation_not_permitted(text: str) -> RegistryError:
     return RegistryError(42205, text)
 
 
-def reference_exists(schema: str) -> RegistryError:
-    return RegistryError(42206, f"One or more references exist to the schema {schema}.")
-
-
-def id_does_not_match(text: str) -> RegistryError:
-    return RegistryError(42207, text)
+def reference_exists(subject: str, version: int) -> RegistryError:
+    key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+    return RegistryError(42206, f"One or more references exist to the schema {key}.")
 
 
 def invalid_subject(subject: str) -> RegistryError:
@@ -119,6 +128,14 @@ def invalid_subject(subject: str) -> RegistryError:
 
 def schema_too_large(limit: int) -> RegistryError:
     return RegistryError(42209, f"Schema is too large: more than {limit} bytes")
+
+
+def record_too_large() -> RegistryError:
+    return RegistryError(42209, "Register operation failed because schema is too large")
+
+
+def invalid_rule_set(text: str) -> RegistryError:
+    return RegistryError(42210, text)
 
 
 def context_not_empty(context: str) -> RegistryError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -18,13 +18,30 @@ import msgspec
 from headrace.client.group_member import GroupMember, GroupProgram, Membership
 from headrace.registry import errors
 from headrace.registry.claims import Claims, claim_header, new_claim_header
-from headrace.registry.decisions import Registry, Wanted, Write
+from headrace.registry.decisions import Registry
 from headrace.registry.judge import Judgement, Question
-from headrace.registry.judge_process import JudgeProcess
+from headrace.registry.judge_process import JudgeProcesses
+from headrace.registry.lookup import FoundVersion
 from headrace.registry.names import SubjectName
-from headrace.registry.records import Entry, NoopKey, decode, encode_key, encode_value
-from headrace.registry.schemas_topic import NewRecord, ReadRecord, SchemasTopic, TopicFailed
+from headrace.registry.records import (
+    Entry,
+    Key,
+    NoopKey,
+    decode,
+    encode_key,
+    encode_value,
+    own_form,
+)
+from headrace.registry.schemas_topic import (
+    NewRecord,
+    ReadRecord,
+    RecordTooLarge,
+    SchemasTopic,
+    TopicFailed,
+)
 from headrace.registry.subjects import Subjects
+from headrace.registry.submitted import SubmittedSchema
+from headrace.registry.writes import Write
 
 T = TypeVar("T")
 
@@ -83,6 +100,9 @@ class Instance:
             None  # ours, while this instance is the primary and ready to write
         )
         self._refused_offsets: set[int] = set()  # records that did not count, since the last write
+        # Keys that other registries wrote in another form. Compaction takes both forms for different keys: the other
+        # one is deleted when the key is written here.
+        self._other_forms: dict[Key, bytes] = {}
         self._primary: Identity | None = None
         self._elected: Identity | None = None  # the last one that the group named
         self._claim_needed = asyncio.Event()
@@ -94,7 +114,7 @@ class Instance:
             client_settings=settings.client_settings,
             write_timeout_ms=settings.write_timeout_ms,
         )
-        self._judge = JudgeProcess()
+        self._judge = JudgeProcesses()
         self._writing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._owner = f"{settings.identity.host}:{settings.identity.port}/{uuid.uuid4()}"
@@ -180,21 +200,43 @@ class Instance:
         """Have a schema judged."""
         return await self._judge.judge(question)
 
+    async def existing(
+        self, subject: SubjectName, wanted: SubmittedSchema, *, normalize: bool
+    ) -> FoundVersion | None:
+        """The version that a registration asks for, if it is there already. Raises RegistryError."""
+        registration = self.registry.registration
+        if not registration.may_exist(subject, wanted):
+            return None
+        question = registration.lookup_question(subject, wanted, normalize=normalize)
+        judgement = await self._judge.judge(question)
+        if judgement.error is not None:
+            return None  # the registration says what is wrong with it
+        return registration.existing(subject, wanted, judgement)
+
     async def register(
-        self, subject: SubjectName, wanted: Wanted, *, normalize: bool
-    ) -> tuple[int, int]:
+        self,
+        subject: SubjectName,
+        wanted: SubmittedSchema,
+        *,
+        normalize: bool = False,
+        force: bool = False,
+    ) -> FoundVersion:
         """Register a schema at the primary. Raises RegistryError."""
-        registry = self.registry
+        registration = self.registry.registration
+
+        def question() -> Question:
+            return registration.question(subject, wanted, normalize=normalize, force=force)
+
         for _ in range(_ATTEMPTS):
-            question = registry.compatibility_question(subject, wanted)
-            judgement = await self._judge.judge(question)
+            asked = question()
+            judgement = await self._judge.judge(asked)
 
             def decide(
-                question: Question = question, judgement: Judgement = judgement
-            ) -> Write[tuple[int, int]] | None:
-                if registry.compatibility_question(subject, wanted) != question:
+                asked: Question = asked, judgement: Judgement = judgement
+            ) -> Write[FoundVersion] | None:
+                if question() != asked:
                     return None  # another version was registered while this one was judged
-                return registry.register(subject, wanted, judgement, normalize=normalize)
+                return registration.register(subject, wanted, judgement, force=force)
 
             answer = await self.write(decide)
             if answer is not None:
@@ -237,23 +279,36 @@ class Instance:
                 return  # another instance claimed behind it
         else:
             claim = self._claim
-        repeated = tuple(
-            entry
-            for key in self._claims.keys_to_repeat
-            for entry in self.registry.current(decode(key, None).key)
-        )
-        if repeated:
-            await self._write(repeated, claim)
+        await self._repeat(claim)
         if self.is_primary and self._claim is None:
             self._claim = claim
             self._note_role()
             _log.info("this instance is the primary, by the claim at offset %d", claim)
 
-    async def _write(self, entries: tuple[Entry, ...], claim: int) -> None:
+    async def _repeat(self, claim: int) -> None:
+        """Write once more what holds for keys whose newest record does not count."""
+        entries: list[Entry] = []
+        deleted: list[bytes] = []
+        for raw_key in self._claims.keys_to_repeat:
+            key = own_form(decode(raw_key, None).key)
+            if raw_key != encode_key(key):
+                deleted.append(raw_key)
+            entries += self.registry.current(key)
+        if entries:
+            await self._write(tuple(entries), claim, deleted)
+
+    async def _write(
+        self, entries: tuple[Entry, ...], claim: int, deleted: Sequence[bytes] = ()
+    ) -> None:
+        """Write entries as the primary; `deleted` are keys in other forms than ours. Raises RegistryError."""
         headers = [claim_header(claim)]
-        offsets = await self._produce(
-            [NewRecord(encode_key(each.key), encode_value(each.value), headers) for each in entries]
-        )
+        records = [NewRecord(key, None, headers) for key in deleted]
+        for each in entries:
+            other = self._other_forms.get(each.key)
+            if other is not None:
+                records.append(NewRecord(other, None, headers))
+            records.append(NewRecord(encode_key(each.key), encode_value(each.value), headers))
+        offsets = await self._produce(records)
         if not self._refused_offsets.isdisjoint(offsets):
             self._give_up_claim()
             raise errors.store_failed("another instance has become the primary; try again")
@@ -262,6 +317,8 @@ class Instance:
         self._refused_offsets.clear()
         try:
             return await self._topic.write(records)
+        except RecordTooLarge as failure:
+            raise errors.record_too_large() from failure
         except TopicFailed as failure:
             # It is unknown whether the records were written: a new claim shuts them out if they come late.
             self._give_up_claim()
@@ -293,12 +350,13 @@ class Instance:
     def _take(self, records: list[ReadRecord]) -> None:
         for record in records:
             try:
-                entry = decode(record.key or b"", record.value)
+                entry = decode(record.key or b"", record.value, record.timestamp)
             except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
                 self.unreadable += 1
                 _log.warning("offset %d is no record of a registry: %s", record.offset, wrong)
                 continue
             if self._claims.accept(record.offset, record.key or b"", record.headers):
+                self._note_form(entry, record.key or b"")
                 self._subjects.apply(entry)
             else:
                 self._refused_offsets.add(record.offset)
@@ -310,6 +368,15 @@ class Instance:
                 )
         if self._claim is not None and self._claims.newest != self._claim:
             self._give_up_claim()
+
+    def _note_form(self, entry: Entry, raw_key: bytes) -> None:
+        key = own_form(entry.key)
+        if raw_key == encode_key(key):
+            return
+        if entry.value is None:
+            self._other_forms.pop(key, None)
+        else:
+            self._other_forms[key] = raw_key
 
 
 def elect(members: Mapping[str, bytes], elected: Identity | None) -> Mapping[str, bytes]:

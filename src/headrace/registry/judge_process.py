@@ -1,4 +1,4 @@
-"""A process that judges schemas, so that a schema that takes too long, or too much memory, costs one request. A rim module.
+"""Processes that judge schemas, so that a schema that takes too long, or too much memory, costs one request. A rim module.
 
 Messages are msgpack with a length in front, questions on standard input, judgements on standard output. The process ends
 when its standard input does, so it never outlives the registry. As a program (`-m`) this module is that process.
@@ -18,6 +18,7 @@ import msgspec
 from headrace.registry.judge import Judgement, Question, judge
 
 MAX_SECONDS: Final = 20.0
+_PROCESSES: Final = 4  # of which one works unless schemas take long
 _MAX_MEMORY_BYTES: Final = 2 << 30
 _REMEMBERED: Final = 1024
 _REMEMBERED_BYTES: Final = 16 << 20
@@ -28,13 +29,13 @@ _decode_question = msgspec.msgpack.Decoder(Question).decode
 _decode_judgement = msgspec.msgpack.Decoder(Judgement).decode
 
 
-class JudgeProcess:
-    """Starts the process when it is first needed, and again after it was ended. One question at a time."""
+class JudgeProcesses:
+    """Asks the process that was idle last, so that the others are started only when schemas take long; remembers answers."""
 
-    def __init__(self, *, max_seconds: float = MAX_SECONDS) -> None:
-        self._max_seconds = max_seconds
-        self._process: asyncio.subprocess.Process | None = None
-        self._turn = asyncio.Lock()
+    def __init__(self, *, max_seconds: float = MAX_SECONDS, count: int = _PROCESSES) -> None:
+        self._processes = [JudgeProcess(max_seconds=max_seconds) for _ in range(count)]
+        self._idle = list(self._processes)
+        self._free = asyncio.Semaphore(count)
         self._known: collections.OrderedDict[Question, Judgement] = collections.OrderedDict()
         self._known_bytes = 0
 
@@ -44,35 +45,63 @@ class JudgeProcess:
         if known is not None:
             self._known.move_to_end(question)
             return known
-        async with self._turn:
+        async with self._free:
+            process = self._idle.pop()
             try:
-                async with asyncio.timeout(self._max_seconds):
-                    judgement = await self._ask(question)
-            except TimeoutError:
-                await self._end()
-                return Judgement(error=f"it could not be judged within {self._max_seconds:g} s")
-            except (asyncio.IncompleteReadError, ConnectionError):
-                await self._end()
-                return Judgement(error="the process that judged it ended: is it too large?")
-            except asyncio.CancelledError:
-                await self._end()  # its answer would be taken for that to the next question
-                raise
-        self._remember(question, judgement)
+                judgement = await process.judge(question)
+            finally:
+                self._idle.append(process)
+        if process.is_running:
+            self._remember(question, judgement)
         return judgement
 
     async def close(self) -> None:
-        """End the process."""
-        await self._end()
+        """End the processes."""
+        for process in self._processes:
+            await process.close()
 
     def _remember(self, question: Question, judgement: Judgement) -> None:
         size = 2 * len(question.schema.text)
-        if question.earlier or size > _REMEMBERED_BYTES // 16:
+        is_large = question.earlier or question.candidates or size > _REMEMBERED_BYTES // 16
+        if is_large or question in self._known:
             return
         self._known[question] = judgement
         self._known_bytes += size
         while len(self._known) > _REMEMBERED or self._known_bytes > _REMEMBERED_BYTES:
             oldest, _ = self._known.popitem(last=False)
             self._known_bytes -= 2 * len(oldest.schema.text)
+
+
+class JudgeProcess:
+    """Starts the process when it is first needed, and again after it was ended. Ask one question at a time."""
+
+    def __init__(self, *, max_seconds: float = MAX_SECONDS) -> None:
+        self._max_seconds = max_seconds
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process outlived its last question."""
+        return self._process is not None
+
+    async def judge(self, question: Question) -> Judgement:
+        """The judgement; of a schema that cannot be judged in time, that it is not valid."""
+        try:
+            async with asyncio.timeout(self._max_seconds):
+                return await self._ask(question)
+        except TimeoutError:
+            await self._end()
+            return Judgement(error=f"it could not be judged within {self._max_seconds:g} s")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            await self._end()
+            return Judgement(error="the process that judged it ended: is it too large?")
+        except asyncio.CancelledError:
+            await self._end()  # its answer would be taken for that to the next question
+            raise
+
+    async def close(self) -> None:
+        """End the process."""
+        await self._end()
 
     async def _ask(self, question: Question) -> Judgement:
         process = self._process

@@ -1,7 +1,7 @@
 """The records of the topic `_schemas`, in Confluent's key and value format, so that registries can replace each other. Pure.
 
-A key's attributes stand in a fixed order, because compaction compares bytes. Attributes that this registry gives no
-meaning to (rule sets, metadata, config extensions) are kept as they came.
+A key's attributes stand in a fixed order, because compaction compares bytes. Confluent's registry writes the key of the
+settings for all without a subject; versions before 8 wrote `"subject":null`, and both are read.
 """
 
 import hashlib
@@ -11,10 +11,12 @@ from uuid import UUID
 
 import msgspec
 
+from headrace.registry.metadata import Metadata, RuleSet
+
 AVRO: Final = "AVRO"
 
 
-class Reference(msgspec.Struct, frozen=True):
+class Reference(msgspec.Struct, frozen=True, order=True):
     """A name that a schema uses, and the version that defines it."""
 
     name: str
@@ -76,44 +78,48 @@ Key = SchemaKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | Con
 
 
 class SchemaValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A version of a subject as it is stored and answered."""
+    """A version of a subject."""
 
     subject: str
     version: int
     id: int
-    md5: str | None = None
-    schema_type: str = AVRO
-    references: tuple[Reference, ...] = ()
-    metadata: dict[str, Any] | None = None
-    rule_set: dict[str, Any] | None = None
+    md5: str | None = None  # read, but not written: Confluent's registry adds it to secret metadata
+    schema_type: str | None = None
+    references: tuple[Reference, ...] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
     schema: str
     deleted: bool
 
-    @property
-    def digest(self) -> bytes:
-        """The 16 bytes that identify the schema, whatever its subject."""
-        return digest_of(self.schema, self.references, self.metadata, self.rule_set)
+    def __post_init__(self) -> None:
+        # Earlier registries leave the type AVRO out; one that is set here is written out.
+        msgspec.structs.force_setattr(self, "schema_type", self.schema_type or AVRO)
+        msgspec.structs.force_setattr(self, "references", self.references or None)
 
 
 class ConfigValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """The compatibility settings of a subject, a context, or all."""
 
+    subject: str | None = None
     alias: str | None = None
+    alias_for_deks: str | None = None
     normalize: bool | None = None
     validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
     validate_rules: bool | None = None
     compatibility_level: str | None = None
     compatibility_policy: str | None = None
     compatibility_group: str | None = None
-    default_metadata: dict[str, Any] | None = None
-    override_metadata: dict[str, Any] | None = None
-    default_rule_set: dict[str, Any] | None = None
-    override_rule_set: dict[str, Any] | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
 
 
-class ModeValue(msgspec.Struct, frozen=True):
+class ModeValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD."""
 
+    subject: str | None = None
     mode: str
 
 
@@ -150,6 +156,12 @@ _VALUES: Final[dict[type[Any], Any]] = {
     ContextKey: ContextValue,
 }
 
+# Without a subject, these keys are the ones of the settings for all.
+_KEYS_FOR_ALL: Final[dict[Key, bytes]] = {
+    ConfigKey(): b'{"keytype":"CONFIG","magic":0}',
+    ModeKey(): b'{"keytype":"MODE","magic":0}',
+}
+
 _decode_key = msgspec.json.Decoder(Key).decode
 _encode = msgspec.json.Encoder().encode
 _decoders = {
@@ -162,11 +174,12 @@ class Entry(msgspec.Struct, frozen=True):
 
     key: Key
     value: Value | None
+    timestamp: int | None = None  # in milliseconds, once the record was written
 
 
 def encode_key(key: Key) -> bytes:
     """The key's bytes, the same for the same key."""
-    return _encode(key)
+    return _KEYS_FOR_ALL.get(key) or _encode(key)
 
 
 def encode_value(value: Value | None) -> bytes | None:
@@ -174,18 +187,24 @@ def encode_value(value: Value | None) -> bytes | None:
     return None if value is None else _encode(value)
 
 
-def decode(key: bytes, value: bytes | None) -> Entry:
+def decode(key: bytes, value: bytes | None, timestamp: int | None = None) -> Entry:
     """A record of the topic. Raises msgspec.MsgspecError."""
     decoded = _decode_key(key)
     decoder = _decoders.get(type(decoded))
-    return Entry(decoded, decoder(value) if decoder is not None and value is not None else None)
+    content = decoder(value) if decoder is not None and value is not None else None
+    return Entry(decoded, content, timestamp)
+
+
+def own_form(key: Key) -> Key:
+    """The key that this registry writes for the same thing: version numbers of key formats may differ."""
+    return msgspec.structs.replace(key, magic=1) if isinstance(key, SchemaKey) else key
 
 
 def digest_of(
     schema: str,
     references: tuple[Reference, ...],
-    metadata: dict[str, Any] | None,
-    rule_set: dict[str, Any] | None,
+    metadata: Metadata | None,
+    rule_set: RuleSet | None,
 ) -> bytes:
     """MD5 over everything that makes a schema what it is; Confluent's GUID is made of it."""
     digest = hashlib.md5(schema.encode(), usedforsecurity=False)
@@ -194,7 +213,8 @@ def digest_of(
         digest.update(struct.pack(">i", reference.version))
     for extension in (metadata, rule_set):
         if extension is not None:
-            digest.update(b"\x01" + _encode(extension))
+            digest.update(b"\x01")
+            digest.update("".join(extension.hashed()).encode())
     return digest.digest()
 
 

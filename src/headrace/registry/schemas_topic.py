@@ -25,6 +25,10 @@ class TopicFailed(HeadraceError):
     """The topic cannot be used, or a write was not confirmed."""
 
 
+class RecordTooLarge(TopicFailed):
+    """The brokers do not take a record of this size: it was not written."""
+
+
 class ReadRecord(NamedTuple):
     """A record of the topic."""
 
@@ -32,6 +36,7 @@ class ReadRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes]]
+    timestamp: int | None = None  # in milliseconds
 
 
 class NewRecord(NamedTuple):
@@ -57,7 +62,7 @@ class SchemasTopic:
         self._bootstrap_servers = bootstrap_servers
         self._topic = topic
         self._on_records = on_records
-        self._client_settings = {"log_level": 0, **(client_settings or {})}
+        self._client_settings = dict(client_settings or {})
         self._write_timeout_ms = write_timeout_ms
         self.position = 0
         self._moved = asyncio.Event()
@@ -75,9 +80,9 @@ class SchemasTopic:
     async def open(self, *, replication_factor: int) -> None:
         """Create the topic if it is missing, and read it to its present end. Raises TopicFailed."""
         end = await asyncio.to_thread(self._prepare, replication_factor)
-        from confluent_kafka import Producer
+        from headrace.client.librdkafka import make_producer
 
-        self._producer = Producer(
+        self._producer = make_producer(
             {
                 **self._client_settings,
                 "bootstrap.servers": self._bootstrap_servers,
@@ -115,9 +120,20 @@ class SchemasTopic:
             ) from None
 
     async def write(self, records: Sequence[NewRecord]) -> list[int]:
-        """Write records; returns their offsets, once everything up to them was read. Raises TopicFailed."""
-        offsets = await asyncio.gather(*map(self._produce, records))
-        await self.reached(max(offsets) + 1)
+        """Write records; returns their offsets, once everything up to them was read.
+
+        Raises TopicFailed, and RecordTooLarge where it is known which records were written and which were not.
+        """
+        outcomes = await asyncio.gather(*map(self._produce, records), return_exceptions=True)
+        failures = [each for each in outcomes if isinstance(each, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, RecordTooLarge):
+                raise failure
+        offsets = [each for each in outcomes if isinstance(each, int)]
+        if offsets:
+            await self.reached(max(offsets) + 1)
+        if failures:
+            raise failures[0]
         return offsets
 
     def _produce(self, record: NewRecord) -> asyncio.Future[int]:
@@ -145,15 +161,16 @@ class SchemasTopic:
         self._producer.flush(1.0)
 
     def _read(self) -> None:
-        from confluent_kafka import (
+        from headrace.client.librdkafka import (
             OFFSET_BEGINNING,
-            Consumer,
-            KafkaError,
+            PARTITION_EOF,
+            TIMESTAMP_NOT_AVAILABLE,
             KafkaException,
             TopicPartition,
+            make_consumer,
         )
 
-        consumer = Consumer(
+        consumer = make_consumer(
             {
                 **self._client_settings,
                 "bootstrap.servers": self._bootstrap_servers,
@@ -180,7 +197,7 @@ class SchemasTopic:
                 end = -1
                 for message in messages:
                     error = message.error()
-                    if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    if error is not None and error.code() == PARTITION_EOF:
                         self._failure = None
                         end = message.offset() or 0
                         continue
@@ -192,7 +209,16 @@ class SchemasTopic:
                     offset = message.offset()
                     assert offset is not None, "a record without an offset"
                     headers: Any = message.headers() or []
-                    records.append(ReadRecord(offset, message.key(), message.value(), headers))
+                    kind, timestamp = message.timestamp()
+                    records.append(
+                        ReadRecord(
+                            offset,
+                            message.key(),
+                            message.value(),
+                            headers,
+                            timestamp if kind != TIMESTAMP_NOT_AVAILABLE else None,
+                        )
+                    )
                     end = offset + 1
                 if end >= 0:
                     self._loop.call_soon_threadsafe(self._take, records, end)
@@ -214,9 +240,12 @@ class SchemasTopic:
 
 
 def _settle(future: asyncio.Future[int], error: Any, message: Any) -> None:
+    from headrace.client.librdkafka import RECORD_TOO_LARGE
+
     if future.done():
         return
     if error is not None:
-        future.set_exception(TopicFailed(error.str()))
+        kind = RecordTooLarge if error.code() in RECORD_TOO_LARGE else TopicFailed
+        future.set_exception(kind(error.str()))
     else:
         future.set_result(message.offset())

@@ -22,6 +22,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "leader.eligibility": "true",
     "mode.mutability": "true",
     "headrace.session.timeout.ms": "10000",
+    "headrace.request.headers.timeout.ms": "30000",
 }
 # Older names of the same settings.
 _OLD_NAMES: Final[Mapping[str, str]] = {
@@ -46,6 +47,7 @@ class RegistrySettings(NamedTuple):
     is_eligible: bool
     mode_mutability: bool
     session_timeout_ms: int
+    headers_timeout_ms: int
     unknown: tuple[str, ...]  # names that mean nothing here
 
 
@@ -72,6 +74,7 @@ def settings_from(properties: Mapping[str, str], *, this_host: str) -> RegistryS
         is_eligible=_flag(values, "leader.eligibility"),
         mode_mutability=_flag(values, "mode.mutability"),
         session_timeout_ms=_number(values, "headrace.session.timeout.ms"),
+        headers_timeout_ms=_number(values, "headrace.request.headers.timeout.ms"),
         unknown=tuple(sorted(given.keys() - _DEFAULTS.keys())),
     )
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 
+from headrace.registry.metadata import Metadata, RuleSet
 from headrace.registry.names import DEFAULT_CONTEXT, SubjectName, parse_subject, relative
 from headrace.registry.records import (
+    AVRO,
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -35,8 +37,8 @@ class Schema(msgspec.Struct, frozen=True, gc=False):
     schema_type: str
     text: str
     references: tuple[Reference, ...] = ()
-    metadata: dict[str, Any] | None = None
-    rule_set: dict[str, Any] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
 
     @property
     def digest(self) -> bytes:
@@ -49,6 +51,7 @@ class Version(msgspec.Struct, gc=False):
 
     schema_id: int
     is_deleted: bool = False
+    timestamp: int | None = None  # when its newest record was written, in milliseconds
 
 
 class _Context(msgspec.Struct):
@@ -66,14 +69,14 @@ class Subjects:
         self._versions: dict[str, dict[int, Version]] = {}
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, str] = {}
-        # The ids, with their contexts, of schemas that refer to a version and are not deleted.
+        # The ids, with their contexts, of schemas that refer to a version.
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
 
     # ---- questions
 
     def contexts(self) -> list[str]:
-        """The contexts in which anything was registered, and the default one."""
-        return sorted(self._contexts)
+        """The contexts in which anything was registered, the default one first."""
+        return [DEFAULT_CONTEXT, *sorted(self._contexts.keys() - {DEFAULT_CONTEXT})]
 
     def subjects(self) -> Iterator[SubjectName]:
         """Every subject that has a version, deleted or not."""
@@ -93,6 +96,11 @@ class Subjects:
             if deleted or not known[number].is_deleted
         }
 
+    def latest(self, subject: str) -> int | None:
+        """The newest version that is not deleted."""
+        known = self._versions.get(subject, {})
+        return max((number for number, each in known.items() if not each.is_deleted), default=None)
+
     def highest_version(self, subject: str) -> int:
         """The highest number ever given that is still known; 0 if none."""
         return max(self._versions.get(subject, ()), default=0)
@@ -109,14 +117,18 @@ class Subjects:
     def id_of(self, context: str, schema: Schema) -> int | None:
         """The id that this schema has in a context."""
         known = self._contexts.get(context)
-        return None if known is None else known.ids.get(schema.digest)
+        schema_id = None if known is None else known.ids.get(schema.digest)
+        # Two schemas may have one digest: it does not tell empty metadata from an empty rule set.
+        if known is None or schema_id is None or known.schemas[schema_id] != schema:
+            return None
+        return schema_id
 
     def ids_by_digest(self, digest: bytes) -> list[tuple[str, int]]:
         """The (context, id)s of a digest."""
         return [
-            (name, known.ids[digest])
-            for name, known in sorted(self._contexts.items())
-            if digest in known.ids
+            (name, self._contexts[name].ids[digest])
+            for name in self.contexts()
+            if digest in self._contexts[name].ids
         ]
 
     def next_id(self, context: str) -> int:
@@ -128,18 +140,32 @@ class Subjects:
         """The highest id that was given in a context."""
         return self.next_id(context) - 1
 
-    def uses(self, context: str, schema_id: int) -> list[tuple[str, int]]:
+    def uses(self, context: str, schema_id: int, *, deleted: bool = True) -> list[tuple[str, int]]:
         """The (subject, version)s that have a schema."""
         known = self._contexts.get(context)
-        return [] if known is None else sorted(known.uses.get(schema_id, ()))
+        found = [] if known is None else sorted(known.uses.get(schema_id, ()))
+        return [each for each in found if deleted or not self._is_deleted(*each)]
 
-    def referrers(self, subject: str, version: int) -> list[int]:
-        """The ids of the schemas that refer to a version."""
-        return sorted({each for _, each in self._referrers.get((subject, version), ())})
+    def referrers(
+        self, subject: str, version: int, *, deleted: bool = False
+    ) -> list[tuple[str, int]]:
+        """The (context, id)s of schemas that refer to a version; with `deleted`, also of those that are only
+        registered in deleted versions.
+        """
+        found = sorted(self._referrers.get((subject, version), ()))
+        return [each for each in found if deleted or self.uses(*each, deleted=False)]
 
     def config(self, subject: str | None) -> ConfigValue | None:
         """What is configured for exactly this subject, context or, with None, for all."""
         return self._configs.get(subject)
+
+    def aliases(self) -> Iterator[tuple[str, str]]:
+        """The subjects that stand for another one, with its name."""
+        for subject, config in sorted(
+            (str(key), each) for key, each in self._configs.items() if key
+        ):
+            if config.alias:
+                yield subject, relative(config.alias, parse_subject(subject).context)
 
     def mode(self, subject: str | None) -> str | None:
         """The mode of exactly this subject, context or, with None, of all."""
@@ -156,7 +182,7 @@ class Subjects:
         match entry.key:
             case SchemaKey(subject=subject, version=version):
                 if isinstance(entry.value, SchemaValue):
-                    self._put(subject, version, entry.value)
+                    self._put(subject, version, entry.value, entry.timestamp)
                 else:
                     self._remove(subject, version)
             case DeleteSubjectKey() | ClearSubjectKey():
@@ -179,7 +205,7 @@ class Subjects:
             case DeleteSubjectKey(subject=subject), DeleteSubjectValue(version=highest):
                 for number, version in self._versions.get(subject, {}).items():
                     if number <= highest:
-                        self._set_deleted(subject, version)
+                        version.is_deleted = True
             case ClearSubjectKey(subject=subject), value if value is not None:
                 for number, version in self.versions(subject, deleted=True).items():
                     if version.is_deleted:
@@ -187,58 +213,52 @@ class Subjects:
             case _:
                 pass
 
-    def _put(self, subject: str, number: int, value: SchemaValue) -> None:
+    def _put(self, subject: str, number: int, value: SchemaValue, timestamp: int | None) -> None:
         self._remove(subject, number)
         context_name = parse_subject(subject).context
         context = self._contexts.setdefault(context_name, _Context())
         if value.id not in context.schemas:
             schema = Schema(
-                value.schema_type, value.schema, value.references, value.metadata, value.rule_set
+                value.schema_type or AVRO,
+                value.schema,
+                value.references or (),
+                value.metadata,
+                value.rule_set,
             )
             context.schemas[value.id] = schema
             context.ids.setdefault(schema.digest, value.id)
         context.highest_id = max(context.highest_id, value.id)
         context.uses.setdefault(value.id, set()).add((subject, number))
-        version = self._versions.setdefault(subject, {})[number] = Version(value.id)
+        self._versions.setdefault(subject, {})[number] = Version(value.id, value.deleted, timestamp)
         for reference in context.schemas[value.id].references:
             referred = (relative(reference.subject, context_name), reference.version)
             self._referrers.setdefault(referred, set()).add((context_name, value.id))
-        if value.deleted:
-            self._set_deleted(subject, version)
 
-    def _set_deleted(self, subject: str, version: Version) -> None:
-        version.is_deleted = True
-        self._drop_references(subject, version)
-
-    def _drop_references(self, subject: str, version: Version) -> None:
-        """Schemas that only deleted versions have refer to nothing any more."""
-        context_name = parse_subject(subject).context
-        context = self._contexts[context_name]
-        if any(
-            not self._versions[user][number].is_deleted
-            for user, number in context.uses.get(version.schema_id, ())
-        ):
-            return
-        for reference in context.schemas[version.schema_id].references:
-            referred = (relative(reference.subject, context_name), reference.version)
-            self._referrers.get(referred, set()).discard((context_name, version.schema_id))
+    def _is_deleted(self, subject: str, number: int) -> bool:
+        return self._versions[subject][number].is_deleted
 
     def _remove(self, subject: str, number: int) -> None:
-        version = self._versions.get(subject, {}).get(number)
+        version = self._versions.get(subject, {}).pop(number, None)
         if version is None:
             return
-        self._set_deleted(subject, version)
-        del self._versions[subject][number]
         if not self._versions[subject]:
             del self._versions[subject]
-        context = self._contexts[parse_subject(subject).context]
+        context_name = parse_subject(subject).context
+        context = self._contexts[context_name]
         uses = context.uses[version.schema_id]
         uses.discard((subject, number))
         if not uses:
-            schema = context.schemas.pop(version.schema_id)
-            del context.uses[version.schema_id]
-            if context.ids.get(schema.digest) == version.schema_id:
-                del context.ids[schema.digest]
+            self._forget_schema(context_name, version.schema_id)
+
+    def _forget_schema(self, context_name: str, schema_id: int) -> None:
+        context = self._contexts[context_name]
+        schema = context.schemas.pop(schema_id)
+        del context.uses[schema_id]
+        if context.ids.get(schema.digest) == schema_id:
+            del context.ids[schema.digest]
+        for reference in schema.references:
+            referred = (relative(reference.subject, context_name), reference.version)
+            self._referrers.get(referred, set()).discard((context_name, schema_id))
 
     def _drop_context(self, context: str) -> None:
         if context != DEFAULT_CONTEXT and not self._contexts.get(context, _Context()).schemas:

@@ -6,30 +6,37 @@ from typing import Final
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.configs import ResourceType, describe_configs
 from headrace.client.admin.partitions import FoundOffset, OffsetSpec, list_offsets
-from headrace.client.admin.refusal import Refusal, Refused
 from headrace.client.admin.topics import create_topic, describe_topics
+from headrace.client.retries import REAL_TIME, BlockingTime
 from headrace.errors import HeadraceError
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal, Refused
 
 _log = logging.getLogger(__name__)
 # A record that does not count is compacted away only after a primary had the time to write the one that does.
 _CONFIGS: Final = {"cleanup.policy": "compact", "min.compaction.lag.ms": "3600000"}
+_NEW_TOPIC_S: Final = 30.0
 
 
 class UnfitTopic(HeadraceError):
     """The topic exists, but schemas would be lost or disordered in it."""
 
 
-def prepare(admin: Admin, topic: str, replication_factor: int) -> int:
+def prepare(
+    admin: Admin,
+    topic: str,
+    replication_factor: int,
+    blocking_time: BlockingTime = REAL_TIME,
+) -> int:
     """Create the topic if it is missing; returns the offset of its end. Raises UnfitTopic, Refused."""
     described = describe_topics(admin, [topic]).get(topic)
     if described is None or isinstance(described, Refusal):
         if (
             isinstance(described, Refusal)
-            and described.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            and described.error_code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ):
-            raise Refused(described)
+            raise Refused.of(described)
         _create(admin, topic, replication_factor)
     else:
         if len(described.partitions) != 1:
@@ -37,11 +44,19 @@ def prepare(admin: Admin, topic: str, replication_factor: int) -> int:
                 f"{topic} has {len(described.partitions)} partitions; a schema registry needs exactly one"
             )
         _check_compacted(admin, topic)
-    place = TopicPartition(topic, 0)
-    found = list_offsets(admin, [place], OffsetSpec.LATEST)[place]
-    if not isinstance(found, FoundOffset):
-        raise Refused(found)
-    return found.offset
+    return _end_of(admin, TopicPartition(topic, 0), blocking_time)
+
+
+def _end_of(admin: Admin, place: TopicPartition, blocking_time: BlockingTime) -> int:
+    """The offset of a partition's end. Not every broker knows of a topic that has just been created."""
+    patience = blocking_time.patience(_NEW_TOPIC_S)
+    while True:
+        found = list_offsets(admin, [place], OffsetSpec.LATEST)[place]
+        if isinstance(found, FoundOffset):
+            return found.offset
+        if found.error_code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or patience.is_over():
+            raise Refused.of(found)
+        patience.pause()
 
 
 def _create(admin: Admin, topic: str, replication_factor: int) -> None:
@@ -54,7 +69,7 @@ def _create(admin: Admin, topic: str, replication_factor: int) -> None:
     try:
         create_topic(admin, topic, partitions=1, replication_factor=factor, configs=_CONFIGS)
     except Refused as refused:
-        if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        if refused.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise
 
 

@@ -17,14 +17,20 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
+from headrace.services.header_deadline import protocol_with_deadline
 from headrace.services.request_metrics import RequestMetrics
 
 if TYPE_CHECKING:
+    import ssl
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _access_log = logging.getLogger("headrace.access")
 _GRACE_S: Final = 10
 _BACKLOG: Final = 2048
+# uvloop accepts one connection of a listening socket in each iteration of the event loop. Under load an iteration takes
+# many milliseconds, and new clients would wait for seconds. The same socket several times lets in more of them.
+_LISTENERS: Final = 16
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -41,6 +47,7 @@ class Watched:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
+        path = scope["path"]  # what was asked for; the program may route by another path
         status = 500
 
         async def watch(message: Message) -> None:
@@ -57,15 +64,18 @@ class Watched:
             name = getattr(route, "path", "unknown")
             self._metrics.observe(scope["method"], name, status, seconds)
             if _access_log.isEnabledFor(logging.INFO):
-                client = scope.get("client") or ("-",)
-                _access_log.info(
-                    "%s %s %r %d %.1f ms",
-                    client[0],
-                    scope["method"],
-                    scope["path"],
-                    status,
-                    seconds * 1000,
-                )
+                _log_access(scope, path, status, seconds)
+
+
+def _log_access(scope: Scope, path: str, status: int, seconds: float) -> None:
+    client = scope.get("client") or ("-",)
+    given = (client[0], scope["method"], path, status, seconds * 1000)
+    # Not `info`: it would look up the calling line, which no log line shows, for each request.
+    _access_log.handle(
+        _access_log.makeRecord(
+            _access_log.name, logging.INFO, "", 0, "%s %s %r %d %.1f ms", given, None
+        )
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -106,17 +116,33 @@ class _Server(uvicorn.Server):
 
 
 async def serve(
-    app: ASGIApp, listener: socket.socket, *, lifespan: Lifespan, on_ready: Callable[[], None]
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    lifespan: Lifespan,
+    on_ready: Callable[[], None],
+    on_stop: Callable[[], None] = lambda: None,
+    max_connections: int | None = None,
+    headers_timeout_s: float = 30.0,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; requests under way are answered first."""
+    """Serve until SIGINT or SIGTERM; requests under way are answered first. With `tls`, over HTTPS.
+
+    `on_stop` is called when the signal comes, so that requests that last as long as their client likes can end.
+    Connections beyond `max_connections` are answered with 503. One that has not sent the headers of a request within
+    `headers_timeout_s` is closed.
+    """
     config = uvicorn.Config(
         app,
+        http=protocol_with_deadline(headers_timeout_s),
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
         backlog=_BACKLOG,
+        limit_concurrency=max_connections,
+        ssl_context_factory=None if tls is None else lambda _, __: tls,
     )
     server = _Server(config, on_ready)
     loop = asyncio.get_running_loop()
@@ -124,6 +150,7 @@ async def serve(
 
     def stop() -> None:
         server.should_exit = True
+        on_stop()
         if not server.started:
             opened.cancel()  # the program's own parts are still starting
 
@@ -137,5 +164,6 @@ async def serve(
 
 
 async def _run(server: uvicorn.Server, listener: socket.socket, lifespan: Lifespan) -> None:
+    listeners = [listener, *(listener.dup() for _ in range(_LISTENERS - 1))]
     async with lifespan():
-        await server.serve(sockets=[listener])
+        await server.serve(sockets=listeners)

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from headrace.registry.metadata import Metadata, Rule, RuleSet
 from headrace.registry.records import (
     ClearSubjectKey,
     ClearSubjectValue,
@@ -26,6 +27,7 @@ from headrace.registry.records import (
     encode_key,
     encode_value,
     guid_of,
+    own_form,
 )
 
 GOLDEN: list[tuple[Key, bytes, Value | None, bytes | None]] = [
@@ -33,7 +35,7 @@ GOLDEN: list[tuple[Key, bytes, Value | None, bytes | None]] = [
         SchemaKey(subject="s", version=1),
         b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
         SchemaValue(subject="s", version=1, id=7, schema='"int"', deleted=False),
-        b'{"subject":"s","version":1,"id":7,"schema":"\\"int\\"","deleted":false}',
+        b'{"subject":"s","version":1,"id":7,"schemaType":"AVRO","schema":"\\"int\\"","deleted":false}',
     ),
     (
         SchemaKey(subject=":.c:s", version=2),
@@ -44,7 +46,7 @@ GOLDEN: list[tuple[Key, bytes, Value | None, bytes | None]] = [
             id=8,
             schema_type="JSON",
             references=(Reference("n", "t", 3),),
-            metadata={"properties": {"a": "b"}},
+            metadata=Metadata(properties={"a": "b"}),
             schema="{}",
             deleted=True,
         ),
@@ -55,15 +57,15 @@ GOLDEN: list[tuple[Key, bytes, Value | None, bytes | None]] = [
     (SchemaKey(subject="s", version=1), b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', None, None),
     (
         ConfigKey(),
-        b'{"keytype":"CONFIG","subject":null,"magic":0}',
+        b'{"keytype":"CONFIG","magic":0}',
         ConfigValue(compatibility_level="FULL"),
         b'{"compatibilityLevel":"FULL"}',
     ),
     (
         ModeKey(subject="s"),
         b'{"keytype":"MODE","subject":"s","magic":0}',
-        ModeValue("READONLY"),
-        b'{"mode":"READONLY"}',
+        ModeValue(subject="s", mode="READONLY"),
+        b'{"subject":"s","mode":"READONLY"}',
     ),
     (
         DeleteSubjectKey(subject="s"),
@@ -122,7 +124,29 @@ def test_digests_tell_schemas_apart() -> None:
         digest_of('"long"', (), None, None),
         digest_of('"int"', (Reference("n", "s", 1),), None, None),
         digest_of('"int"', (Reference("n", "s", 2),), None, None),
-        digest_of('"int"', (), {"properties": {}}, None),
-        digest_of('"int"', (), None, {"domainRules": []}),
+        digest_of('"int"', (), Metadata(), None),
+        digest_of('"int"', (), Metadata(properties={"a": "b"}), None),
+        digest_of('"int"', (), None, RuleSet(domain_rules=[Rule(name="r")])),
     }
-    assert len(different) == 6
+    assert len(different) == 7
+    # As Confluent's registry computes it.
+    ruled = RuleSet(
+        domain_rules=[Rule(name="r", kind="CONDITION", type="CEL", mode="WRITE", expr="true")]
+    )
+    text = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
+    assert guid_of(digest_of(text, (), None, ruled)) == "66d47d1b-d538-7161-f0dc-fc038e1c5bf8"
+    tagged = Metadata(properties={"confluent:version": "1"})
+    assert guid_of(digest_of(text, (), tagged, None)) == "0ec28509-4a8e-6229-cec7-6e55e0ad42f9"
+
+
+@pytest.mark.parametrize(
+    ("key", "form"),
+    [
+        (b'{"keytype":"CONFIG","subject":null,"magic":0}', ConfigKey()),
+        (b'{"keytype":"MODE","subject":null,"magic":0}', ModeKey()),
+        (b'{"magic":0,"keytype":"SCHEMA","version":1,"subject":"s"}', SchemaKey(subject="s", version=1)),
+    ],
+)  # fmt: skip
+def test_keys_in_the_forms_of_other_registries(key: bytes, form: Key) -> None:
+    assert own_form(decode(key, None).key) == form
+    assert encode_key(form) != key

@@ -1,0 +1,1 @@
+"""Schemas and the records written with them: schema languages, a client of schema registries, Confluent's wire format."""
