@@ -11,12 +11,14 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from confluent_kafka.schema_registry import SchemaRegistryClient
 from pyspark.sql import SparkSession
 
 from headrace.pipelines.spark_session import start_session
 from headrace.testing.embedded_broker import EmbeddedBroker
 from tests.pipelines.environments import java_hidden, path_without_java
 from tests.pipelines.pipeline_process import QUICK_JAVA
+from tests.support.registry_process import RegistryProcess
 from tests.support.spark_topics import Topics
 
 
@@ -60,6 +62,23 @@ def spark(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def registry(
+    broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RegistryProcess]:
+    """A schema registry; use subjects of topics of your own."""
+    directory = tmp_path_factory.mktemp("registry")
+    with RegistryProcess(directory, broker.bootstrap_servers) as running:
+        running.await_primary()
+        yield running
+
+
+@pytest.fixture
+def client(registry: RegistryProcess) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        yield client
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,18 +15,20 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from headrace.client.connection import Connection
 from headrace.client.key_partition import partition_of_key
 from headrace.ids import TopicPartition
-from headrace.pipelines import task_clients
+from headrace.pipelines import range_reading, task_clients
 from headrace.pipelines.cluster_offsets import ClusterOffsets
-from headrace.pipelines.range_reading import DataLost, TaskRange, read_range
+from headrace.pipelines.range_reading import DataLost, TaskRange, read_now, read_range
+from headrace.pipelines.record_opening import SourceColumns
 from headrace.pipelines.redrive import redrive
 from headrace.pipelines.row_writing import write_rows
 from headrace.pipelines.sink import parse_sink_options
 from headrace.pipelines.source_options import SourceOptions, parse_source_options
+from headrace.schemas.columns.codec import PinnedSchema
 from headrace.testing.embedded_cluster import EmbeddedCluster
 from headrace.wire.messages.fetch import FetchRequest
 from tests.support.spark_topics import Topics
 
-VALUES = pa.schema([("value", pa.binary())])
+VALUES = SourceColumns(pa.schema([("value", pa.binary())]))
 RECORDS = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
 
 
@@ -99,6 +102,60 @@ def test_a_task_whose_topic_was_deleted_does_not_wait_for_an_election(
     else:
         assert read(options, topic, 1) == []
     assert time.monotonic() - since < 30
+
+
+def test_a_small_batch_is_read_at_once_and_a_large_one_is_not(topics: Topics) -> None:
+    topic, dead = topics.create("small", 2), topics.create("small-letters")
+    topics.send(topic, ['{"id":1}', "bad"], partition=0)
+    topics.send(topic, ['{"id":2}', '{"id":3}'], partition=1)
+    options = source(
+        topics,
+        topic,
+        valueFormat="json",
+        valueSchema="id BIGINT",
+        onDecodeError="deadLetterTopic",
+        deadLetterTopic=dead,
+    )
+    columns = SourceColumns(pa.schema([("value", pa.struct([("id", pa.int64())]))]))
+    tasks = [
+        TaskRange(partition=TopicPartition(topic, number), start=0, end=2, topic_id=None)
+        for number in (0, 1)
+    ]
+    assert read_now(tasks, columns, options, most_bytes=10) is None
+    assert topics.read(dead) == [], "a task will read the records and send this one"
+    rows = read_now(tasks, columns, options, most_bytes=1000)
+    assert rows is not None
+    found = [each["id"] for batch in rows for each in batch.column("value").to_pylist()]
+    assert found == [1, 2, 3]
+    assert len(topics.read(dead)) == 1
+
+
+def test_what_cannot_be_read_at_once_is_left_to_a_task(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reading, "_SOON_MS", 300)
+    topic = topics.create("silent")
+    task = TaskRange(partition=TopicPartition(topic, 0), start=0, end=1, topic_id=None)
+    assert read_now([task], VALUES, source(topics, topic), most_bytes=1000) is None
+
+
+def test_a_batch_whose_schemas_cannot_be_had_at_once_is_left_to_a_task(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reading, "_REGISTRY_SOON_S", 0.3)
+    topic = topics.create("no-registry")
+    topics.send(topic, ["\0\0\0\0\x01\x02"])
+    with closing(socket.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))  # never listens, so that connections are refused
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        options = source(topics, topic, valueFormat="avro", schemaRegistry=url)
+        columns = SourceColumns(
+            pa.schema([("value", pa.int64())]), {"value": PinnedSchema("AVRO", '"long"')}
+        )
+        task = TaskRange(partition=TopicPartition(topic, 0), start=0, end=1, topic_id=None)
+        assert read_now([task], columns, options, most_bytes=1000) is None
+    assert options.opening.registry is not None
+    assert options.opening.registry.total_timeout_s == 30, "a task waits as long as it was told"
 
 
 def test_added_partitions_are_used_by_a_sink_that_wrote_before(topics: Topics) -> None:
@@ -181,7 +238,7 @@ def test_copies_of_a_dead_letter_are_sent_back_once(topics: Topics) -> None:
         task = TaskRange(
             partition=TopicPartition(topic, 0), start=end - 1, end=end, topic_id=topic_id
         )
-        assert list(read_range(task, schema, options)) == []
+        assert list(read_range(task, SourceColumns(schema), options)) == []
 
     flow(1)
     flow(1)

@@ -71,6 +71,29 @@ def headers(spans: Spans) -> pa.Array:
     )
 
 
+def header_values(spans: Spans, name: str) -> pa.Array | None:
+    """The value of the first header of this name in each record, null where there is none; None where no record has it."""
+    if not (spans.header_count > 0).any():
+        return None
+    rows, keys, values = _header_spans(spans)
+    wanted = name.encode()
+    candidates = np.flatnonzero(keys[1] == len(wanted))
+    data = np.frombuffer(spans.payload, dtype=np.uint8)
+    letters = data[keys[0][candidates][:, None] + np.arange(len(wanted))]
+    found = candidates[(letters == np.frombuffer(wanted, dtype=np.uint8)).all(axis=1)]
+    found = found[values[1][found] >= 0]
+    if not found.size:
+        return None
+    owners, first = np.unique(rows[found], return_index=True)
+    start, length = values[0][found[first]], values[1][found[first]]
+    pieces = _alternating(spans.payload, (start, start + length))
+    places = np.zeros(len(spans), dtype=np.int64)
+    places[owners] = 2 * np.arange(len(owners)) + 1
+    absent = np.ones(len(spans), dtype=np.bool_)
+    absent[owners] = False
+    return pieces.take(pa.array(places, mask=absent))
+
+
 def _alternating(payload: bytes, boundaries: tuple[Int64s, ...]) -> pa.Array:
     """The payload cut at all boundaries, which rise from the first of a record to the first of the next."""
     cuts = np.empty(len(boundaries) * len(boundaries[0]) + 1, dtype=np.int32)

@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.pipelines.options import BATCH_BYTES
 from headrace.pipelines.record_spans import Int64s
 from headrace.records.varints import append_varint
+from headrace.schemas.columns.byte_columns import (
+    Block,
+    joined_blocks,
+    lengths_of_blocks,
+    varint_blocks,
+    zigzag,
+)
 
 _OVERHEAD_BYTES: Final = 24  # an upper bound of the numbers in a record of ordinary size
-_CONTINUES: Final = np.uint8(0x80)
-_VARINT_BYTES: Final = 5  # lengths and offset deltas have 31 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,21 +131,21 @@ def _joined(columns: Columns, offset_delta: Int64s) -> tuple[pa.Buffer, Int64s]:
     header_length = (
         np.ones(count, np.int64) if columns.headers is None else _lengths(columns.headers)
     )
-    offset_block = _varint_blocks(offset_delta)
-    key_block = _varint_blocks(key_length)
-    value_block = _varint_blocks(value_length)
+    offset_block = varint_blocks(zigzag(offset_delta))
+    key_block = varint_blocks(zigzag(key_length))
+    value_block = varint_blocks(zigzag(value_length))
     body = (
         2  # attributes and the timestamp's delta, both zero
-        + _used(offset_block)
-        + _used(key_block)
+        + lengths_of_blocks(offset_block)
+        + lengths_of_blocks(key_block)
         + np.maximum(key_length, 0)
-        + _used(value_block)
+        + lengths_of_blocks(value_block)
         + np.maximum(value_length, 0)
         + header_length
     )
     zeros: Block = (np.zeros((count, 2), np.uint8), np.ones((count, 2), np.bool_))
-    head = _flat([_varint_blocks(body), zeros, offset_block, key_block])
-    middle = _flat([value_block])
+    head = joined_blocks([varint_blocks(zigzag(body)), zeros, offset_block, key_block])
+    middle = joined_blocks([value_block])
     tail = pa.scalar(b"\0", pa.binary()) if columns.headers is None else columns.headers
     key = [] if columns.key is None else [columns.key]
     joined = pc.binary_join_element_wise(
@@ -158,35 +162,3 @@ def _joined(columns: Columns, offset_delta: Int64s) -> tuple[pa.Buffer, Int64s]:
     assert data is not None
     ends = np.frombuffer(memoryview(offsets), dtype=np.int32, count=count + 1).astype(np.int64)
     return data, ends
-
-
-Block = tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]  # bytes, and which of them are used
-
-
-def _varint_blocks(values: Int64s) -> Block:
-    """Zigzag numbers, a row each."""
-    encoded = ((values << 1) ^ (values >> 63)).astype(np.uint64)
-    longest = int(encoded.max(initial=0))
-    width = max(1, -(-longest.bit_length() // 7))
-    assert width <= _VARINT_BYTES, "a length of more than 31 bits"
-    shifted = encoded[:, None] >> (np.arange(width, dtype=np.uint64) * np.uint64(7))
-    used = shifted > 0
-    used[:, 0] = True
-    more = np.zeros_like(used)
-    more[:, :-1] = used[:, 1:]
-    block = (shifted & np.uint64(0x7F)).astype(np.uint8) | np.where(more, _CONTINUES, np.uint8(0))
-    return block, used
-
-
-def _used(block: Block) -> Int64s:
-    counted: Int64s = block[1].sum(axis=1, dtype=np.int64)
-    return counted
-
-
-def _flat(blocks: Sequence[Block]) -> pa.Array:
-    """Rows of used bytes as a binary array."""
-    data = np.concatenate([block for block, _ in blocks], axis=1)
-    used = np.concatenate([mask for _, mask in blocks], axis=1)
-    ends = np.concatenate(([0], np.cumsum(used.sum(axis=1)))).astype(np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data[used])]
-    return pa.Array.from_buffers(pa.binary(), len(data), buffers, null_count=0)

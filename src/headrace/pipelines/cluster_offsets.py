@@ -4,71 +4,67 @@ It owns a client and is used by one thread. Which offsets a query starts and end
 not.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Final, TypeVar
 
-from headrace.client.admin.admin import MOVING, Admin
+from headrace.client.admin.admin import Admin
 from headrace.client.admin.group_offsets import alter_offsets, committed_offsets
-from headrace.client.admin.partitions import CONSUMER, by_topic
-from headrace.client.admin.refusal import Refusal, Refused, refusal_of
+from headrace.client.admin.partitions import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FoundOffset,
+    list_offsets_at,
+)
 from headrace.client.exchange import Disconnected
-from headrace.client.leaders import NO_LEADER, Leaders
+from headrace.client.retries import REAL_TIME, BlockingTime
 from headrace.ids import NO_TOPIC_ID, TopicPartition
 from headrace.pipelines.offset_ranges import Offsets
 from headrace.pipelines.options import EARLIEST, LATEST, OptionError, PartitionNumbers
 from headrace.pipelines.source_options import Place, SourceOptions, TopicChoice
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from headrace.wire.refusal import Refused
 
 T = TypeVar("T")
 
 _NONE_THAT_YOUNG: Final = -1
 _LEADER_PATIENCE_S: Final = 120.0  # an election waits until the dead leader's session has run out
 _TOPIC_PATIENCE_S: Final = 5.0  # a topic that was just created is not known everywhere at once
-_RETRY_AFTER_S: Final = 0.1
-_READ_COMMITTED: Final = 1
-_PASSING: Final = MOVING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class ClusterOffsets:
     """Asks for one source. Close it."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, blocking_time: BlockingTime = REAL_TIME) -> None:
         self._options = options
-        self._admin = Admin(options.bootstrap_servers, client_id=options.client_id)
+        self._time = blocking_time
+        self._admin = Admin(
+            options.bootstrap_servers, client_id=options.client_id, blocking_time=blocking_time
+        )
         self.topic_ids: dict[str, str] = {}
         self._partitions: list[TopicPartition] = []
-        self._leaders = Leaders(options.bootstrap_servers, client_id=options.client_id)
         self._good_until = 0.0
         self._was_reached = False
 
     def close(self) -> None:
         self._admin.close()
-        self._leaders.close()
 
     def partitions(self, *, wait_for_topics: bool = False) -> list[TopicPartition]:
         """The chosen partitions that exist. Raises OptionError where a named topic does not, after some patience.
 
         What was found is good for `partition.metadata.cache.ttl.ms`: a batch takes little longer than such a question.
         """
-        if time.monotonic() < self._good_until:
+        if self._time.now_s() < self._good_until:
             return list(self._partitions)
-        deadline = time.monotonic() + _TOPIC_PATIENCE_S
+        patience = self._time.patience(_TOPIC_PATIENCE_S)
         while True:
             found, missing = self._patiently(self._look)
             if not missing or not wait_for_topics:
                 self._partitions = found
-                self._good_until = time.monotonic() + self._options.metadata_ttl_ms / 1000
+                self._good_until = self._time.now_s() + self._options.metadata_ttl_ms / 1000
                 return list(found)
-            if time.monotonic() >= deadline:
+            if patience.is_over():
                 raise OptionError(f"there is no topic {', '.join(missing)} in the cluster")
-            time.sleep(_RETRY_AFTER_S)
+            patience.pause()
 
     def _look(self) -> tuple[list[TopicPartition], list[str]]:
         choice = self._options.choice
@@ -103,12 +99,12 @@ class ClusterOffsets:
         just started may not know it yet. After that it is missing from the answer.
         """
         wanted = set(expected)
-        deadline = time.monotonic() + _TOPIC_PATIENCE_S
+        patience = self._time.patience(_TOPIC_PATIENCE_S)
         while True:
             found = self._list(dict.fromkeys(self.partitions(), LATEST))
-            if wanted <= found.keys() or time.monotonic() >= deadline:
+            if wanted <= found.keys() or patience.is_over():
                 return found
-            time.sleep(_RETRY_AFTER_S)
+            patience.pause()
             self._good_until = 0.0
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -155,15 +151,15 @@ class ClusterOffsets:
 
     def _list_all(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Offsets of all these partitions. A topic that was just created may be unknown to some broker for a moment."""
-        deadline = time.monotonic() + _TOPIC_PATIENCE_S
+        patience = self._time.patience(_TOPIC_PATIENCE_S)
         while True:
             found = self._list(timestamps)
             missing = [each for each in timestamps if each not in found]
             if not missing:
                 return found
-            if time.monotonic() >= deadline:
+            if patience.is_over():
                 raise OptionError(f"there is no partition {missing[0]} in the cluster any more")
-            time.sleep(_RETRY_AFTER_S)
+            patience.pause()
 
     def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Ask each partition's leader; where the leader was lost or moved, the new one is waited for.
@@ -171,91 +167,37 @@ class ClusterOffsets:
         A partition that the cluster does not know is missing from the answer: no election will bring it back.
         Raises Refused.
         """
+        results = self._patiently(
+            lambda: list_offsets_at(
+                self._admin,
+                timestamps,
+                isolation_level=(
+                    READ_COMMITTED if self._options.read_committed else READ_UNCOMMITTED
+                ),
+                patience_s=_LEADER_PATIENCE_S,
+            )
+        )
         found: dict[TopicPartition, int] = {}
-        left = list(timestamps)
-        deadline = time.monotonic() + _LEADER_PATIENCE_S
-        while True:
-            of_leader = self._patiently(partial(self._by_leader, left))
-            refused = refusal_of(ErrorCode.LEADER_NOT_AVAILABLE)
-            for leader, partitions in of_leader.items():
-                if leader != NO_LEADER:
-                    refused = self._list_at(leader, partitions, timestamps, found) or refused
-            left = [each for known in of_leader.values() for each in known if each not in found]
-            if not left:
-                return found
-            if time.monotonic() >= deadline:
-                assert refused is not None
-                raise Refused(refused)
-            time.sleep(_RETRY_AFTER_S)
-            for each in left:
-                self._leaders.forget(each.topic)
-
-    def _by_leader(self, partitions: list[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """The partitions that exist, by the broker that leads them or NO_LEADER."""
-        of_leader: dict[int, list[TopicPartition]] = {}
-        for each in partitions:
-            view = self._leaders.topic(each.topic)
-            if view is not None and each.partition not in view.leaders:
-                self._leaders.forget(each.topic)  # it may have been added since
-                view = self._leaders.topic(each.topic)
-            if view is not None and each.partition in view.leaders:
-                of_leader.setdefault(view.leaders[each.partition], []).append(each)
-        return of_leader
+        for partition, result in results.items():
+            if isinstance(result, FoundOffset):
+                found[partition] = result.offset
+            elif result.error_code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise Refused.of(result)
+        return found
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """A cluster that was there and went is waited for; one that never was there is a wrong address."""
-        deadline = time.monotonic() + _LEADER_PATIENCE_S
+        patience = self._time.patience(_LEADER_PATIENCE_S)
         while True:
             try:
                 found = ask()
             except Disconnected:
-                if not self._was_reached or time.monotonic() >= deadline:
+                if not self._was_reached or patience.is_over():
                     raise
-                time.sleep(_RETRY_AFTER_S)
+                patience.pause()
             else:
                 self._was_reached = True
                 return found
-
-    def _list_at(
-        self,
-        leader: int,
-        partitions: list[TopicPartition],
-        timestamps: Mapping[TopicPartition, int],
-        found: dict[TopicPartition, int],
-    ) -> Refusal | None:
-        """Add what a leader answers to `found`; the last refusal that time may heal."""
-        request = ListOffsetsRequest(
-            replica_id=CONSUMER,
-            isolation_level=_READ_COMMITTED if self._options.read_committed else 0,
-            topics=[
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=[
-                        ListOffsetsPartition(
-                            partition_index=number,
-                            timestamp=timestamps[TopicPartition(topic, number)],
-                        )
-                        for number in numbers
-                    ],
-                )
-                for topic, numbers in by_topic(partitions)
-            ],
-        )
-        refused = None
-        try:
-            answer = self._leaders.ask(leader, request)
-        except Disconnected:
-            return None
-        for topic in answer.topics:
-            for each in topic.partitions:
-                refusal = refusal_of(each.error_code)
-                if refusal is None:
-                    found[TopicPartition(topic.name, each.partition_index)] = each.offset
-                elif refusal.code not in _PASSING:
-                    raise Refused(refusal)
-                else:
-                    refused = refusal
-        return refused
 
 
 def _is_assigned(choice: TopicChoice, topic: str, number: int) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from headrace.pipelines.databases import DatabaseTable
 from headrace.pipelines.definitions import (
     SPARK,
+    has_schemas,
     inputs_of,
     letter_writers,
     settle_ms,
@@ -62,10 +63,12 @@ class Datasets:
         *,
         bootstrap_servers: str,
         directory: Path,
+        schema_registry: str = "",
     ) -> None:
         self._spark = spark
         self._definitions = definitions
         self._bootstrap_servers = bootstrap_servers
+        self._schema_registry = schema_registry
         self._directory = directory
         self._frames: dict[tuple[str, frozenset[str]], DataFrame] = {}
         self._letter_writers: dict[str, str] | None = None
@@ -110,7 +113,7 @@ class Datasets:
         dataset = source.dataset
         match dataset:
             case Topic():
-                options = topic_options(dataset, self._bootstrap_servers)
+                options = self._topic_options(dataset)
                 if is_quiet:
                     options = without_dead_letters(options)
                 frame = reader.format("headrace").options(subscribe=dataset.name, **options).load()
@@ -135,6 +138,9 @@ class Datasets:
                 return reader.format(dataset.format).options(**dataset.options).load()
             case _:
                 assert_never(dataset)
+
+    def _topic_options(self, dataset: Topic) -> dict[str, str]:
+        return topic_options(dataset, self._bootstrap_servers, self._schema_registry)
 
     def _read_database(self, source: Source, dataset: Database) -> DataFrame:
         from headrace.pipelines.table_changes import TableChangesSource
@@ -190,8 +196,8 @@ class Datasets:
         into = flow.into
         match into:
             case Topic():
-                options = {"topic": into.name, **topic_options(into, self._bootstrap_servers)}
-                records = as_records(frame, into.key)
+                options = {"topic": into.name, **self._topic_options(into)}
+                records = as_records(frame, into)
                 if flow.mode == "update":
                     # Spark gives a sink written in Python no updates; batch by batch they are rows like any other.
                     return records.writeStream.foreachBatch(_append("headrace", options))
@@ -273,16 +279,23 @@ def newest_by_key(frame: DataFrame) -> DataFrame:
     return newest.select("key", *columns).where("value is not null")
 
 
-def as_records(frame: DataFrame, key: str | None) -> DataFrame:
-    """Rows as records: as they are where they have a column `value`, else as JSON with `key` for the key."""
+def as_records(frame: DataFrame, into: Topic) -> DataFrame:
+    """Rows as records: as they are where they have a column `value`, else as one value, with the key that the topic names.
+
+    The value is a struct where the topic's values have schemas, else JSON.
+    """
     from pyspark.sql import functions as fn
 
     if "value" in frame.columns and set(frame.columns) <= RECORD_COLUMNS:
         return frame
-    value = fn.to_json(fn.struct(*[fn.col(f"`{name}`") for name in frame.columns])).alias("value")
-    if key is None:
+    row = fn.struct(*[fn.col(f"`{name}`") for name in frame.columns])
+    value = (row if has_schemas(into, "value") else fn.to_json(row)).alias("value")
+    if into.key is None:
         return frame.select(value)
-    return frame.select(fn.col(key).cast("string").alias("key"), value)
+    key = fn.col(into.key)
+    if not has_schemas(into, "key"):
+        key = key.cast("string")
+    return frame.select(key.alias("key"), value)
 
 
 def _append(its_format: str, options: dict[str, str]) -> Any:

@@ -30,6 +30,7 @@ from headrace.pipelines.pipeline import (
     View,
     collecting,
 )
+from headrace.pipelines.schema_options import SCHEMA_FORMATS, parse_formats
 from headrace.pipelines.source_options import parse_source_options
 from headrace.pipelines.spark_errors import first_words, thrown_by_java
 
@@ -97,7 +98,7 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {said}"
 
 
-def check(definitions: Definitions, *, bootstrap_servers: str) -> None:
+def check(definitions: Definitions, *, bootstrap_servers: str, schema_registry: str = "") -> None:
     """Raises DefinitionError or OptionError for names that lead nowhere and options that make no sense."""
     known = {*definitions.sources, *definitions.views}
     items: list[View | Flow] = [*definitions.views.values(), *definitions.flows.values()]
@@ -111,9 +112,9 @@ def check(definitions: Definitions, *, bootstrap_servers: str) -> None:
     for view in definitions.views.values():
         _check_circle(definitions, view, ())
     for source in definitions.sources.values():
-        _check_source(source, bootstrap_servers)
+        _check_source(source, bootstrap_servers, schema_registry)
     for flow in definitions.flows.values():
-        _check_sink(flow, bootstrap_servers)
+        _check_sink(flow, bootstrap_servers, schema_registry)
 
 
 def _check_circle(definitions: Definitions, view: View, above: tuple[str, ...]) -> None:
@@ -179,7 +180,7 @@ def without_dead_letters(options: Mapping[str, str]) -> dict[str, str]:
     return others | {"onDecodeError": "skip"}
 
 
-def _check_source(source: Source, bootstrap_servers: str) -> None:
+def _check_source(source: Source, bootstrap_servers: str, schema_registry: str) -> None:
     dataset = source.dataset
     if has_dead_letters(dataset) and not source.streaming:
         raise DefinitionError(
@@ -187,8 +188,8 @@ def _check_source(source: Source, bootstrap_servers: str) -> None:
             " use onDecodeError=skip or null"
         )
     if isinstance(dataset, Topic):
-        options = topic_options(dataset, bootstrap_servers) | {"subscribe": dataset.name}
-        parse_source_options(options, streaming=source.streaming)
+        options = topic_options(dataset, bootstrap_servers, schema_registry)
+        parse_source_options(options | {"subscribe": dataset.name}, streaming=source.streaming)
     elif source.as_table:
         raise DefinitionError(f"{source.name}: as_table is for topics")
     if isinstance(dataset, Database) and (dataset.schema is None or dataset.version is None):
@@ -206,9 +207,10 @@ def _check_source(source: Source, bootstrap_servers: str) -> None:
         raise DefinitionError(f"{source.name}: a stream of files needs schema=")
 
 
-def _check_sink(flow: Flow, bootstrap_servers: str) -> None:
+def _check_sink(flow: Flow, bootstrap_servers: str, schema_registry: str) -> None:
     if isinstance(flow.into, Topic):
-        checked(topic_options(flow.into, bootstrap_servers), SINK_OPTIONS, where="a sink")
+        options = topic_options(flow.into, bootstrap_servers, schema_registry)
+        parse_formats(checked(options, SINK_OPTIONS, where="a sink"))
     if isinstance(flow.into, Database) and not flow.into.keys:
         raise DefinitionError(
             f"{flow.name}: rows are written to a database by key: keys= is missing"
@@ -224,9 +226,20 @@ def settle_ms(dataset: Database) -> int:
     return duration_ms("settle", dataset.settle or default_settle(dataset.url))
 
 
-def topic_options(dataset: Topic, bootstrap_servers: str) -> dict[str, str]:
-    """The options of a topic, with the brokers where it does not name its own."""
-    return {"kafka.bootstrap.servers": bootstrap_servers, **dataset.options}
+def topic_options(
+    dataset: Topic, bootstrap_servers: str, schema_registry: str = ""
+) -> dict[str, str]:
+    """The options of a topic, with the brokers and the schema registry where it does not name its own."""
+    options = {"kafka.bootstrap.servers": bootstrap_servers}
+    if schema_registry and has_schemas(dataset):
+        options["schemaRegistry"] = schema_registry
+    return {**options, **dataset.options}
+
+
+def has_schemas(dataset: Topic, column: str = "") -> bool:
+    """Whether keys or values (or just those of `column`) have schemas of a registry."""
+    names = [f"{column}Format"] if column else ["keyFormat", "valueFormat"]
+    return any(dataset.options.get(name, "").lower() in SCHEMA_FORMATS for name in names)
 
 
 def dead_letter_topics(definitions: Definitions) -> list[str]:

@@ -19,6 +19,25 @@ LATEST: Final = -1
 BATCH_BYTES: Final = 900_000
 
 KAFKA: Final = "kafka."
+REGISTRY: Final = "schemaregistry."
+# How keys and values are written, in sources and in sinks.
+FORMAT_OPTIONS: Final = (
+    "keyFormat",
+    "valueFormat",
+    "keySchema",
+    "valueSchema",
+    "keySchemaReferences",
+    "valueSchemaReferences",
+    "keySchemaVersion",
+    "valueSchemaVersion",
+    "keySchemaId",
+    "valueSchemaId",
+    "keySubject",
+    "valueSubject",
+    "keyMessage",
+    "valueMessage",
+    "schemaRegistry",
+)
 READ_ONLY: Final = (
     "subscribe",
     "subscribePattern",
@@ -36,10 +55,7 @@ READ_ONLY: Final = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
     "partition.metadata.cache.ttl.ms",
-    "keyFormat",
-    "valueFormat",
-    "keySchema",
-    "valueSchema",
+    *FORMAT_OPTIONS,
     "onDecodeError",
     "deadLetterTopic",
     "commitGroup",
@@ -47,7 +63,7 @@ READ_ONLY: Final = (
 BATCH_ONLY: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 SOURCE_OPTIONS: Final = (*READ_ONLY, *BATCH_ONLY, *STREAM_ONLY)
-SINK_OPTIONS: Final = ("topic", "includeHeaders", "deliveryGuarantee")
+SINK_OPTIONS: Final = ("topic", "includeHeaders", "deliveryGuarantee", *FORMAT_OPTIONS)
 # Spark gives these to a source or a sink as well.
 SPARKS_OWN: Final = ("path", "checkpointLocation", "queryName", "outputMode", "mergeSchema")
 KAFKA_SETTINGS: Final = (
@@ -72,13 +88,27 @@ KAFKA_SETTINGS: Final = (
     "compression.zstd.level",
     "enable.idempotence",
 )
+# Names of Confluent's serializers, and how long the registry is waited for.
+REGISTRY_SETTINGS: Final = (
+    "url",
+    "basic.auth.user.info",
+    "ssl.ca.location",
+    "request.timeout.ms",
+    "total.timeout.ms",
+    "context",
+    "key.subject.name.strategy",
+    "value.subject.name.strategy",
+    "auto.register.schemas",
+    "use.latest.version",
+    "normalize.schemas",
+)
 # As Spark's connector refuses them, and for the same reasons.
 REFUSED_SETTINGS: Final = {
     "auto.offset.reset": "use the option startingOffsets instead",
     "key.deserializer": "use keyFormat, or functions of DataFrames",
     "value.deserializer": "use valueFormat, or functions of DataFrames",
-    "key.serializer": "keys are written as the bytes or the text that they are",
-    "value.serializer": "values are written as the bytes or the text that they are",
+    "key.serializer": "use keyFormat, or functions of DataFrames",
+    "value.serializer": "use valueFormat, or functions of DataFrames",
     "enable.auto.commit": "offsets are kept in Spark's checkpoint; commitGroup shows them to a group",
     "interceptor.classes": "there is no Java here to run interceptors",
 }
@@ -134,6 +164,13 @@ class Options:
         """A setting of Kafka's clients, given as kafka.NAME."""
         return self.text(KAFKA + name, otherwise)
 
+    def registry(self, name: str, otherwise: str = "") -> str:
+        """A setting of Confluent's serializers, given as schemaRegistry.NAME."""
+        return self.text(REGISTRY + name, otherwise)
+
+    def registry_number(self, name: str, otherwise: int) -> int:
+        return self.number(f"schemaRegistry.{name}", otherwise) or 0
+
     def kafka_number(self, name: str, otherwise: int) -> int:
         return self.number(KAFKA + name, otherwise, at_least=0) or 0
 
@@ -155,6 +192,8 @@ def checked(options: Mapping[str, str], allowed: Iterable[str], *, where: str) -
     for name in found.values:
         if name.startswith(KAFKA):
             _check_setting(name, settings)
+        elif name.startswith(REGISTRY):
+            _check_registry_setting(name)
         elif name not in known:
             elsewhere = {each.lower(): each for each in (*SOURCE_OPTIONS, *SINK_OPTIONS)}
             if name in elsewhere:
@@ -182,6 +221,13 @@ def _check_setting(name: str, settings: set[str]) -> None:
     near = get_close_matches(name, settings, 1, cutoff=0.85)
     if near:
         raise OptionError(f"there is no option '{name}'; did you mean '{near[0]}'?")
+
+
+def _check_registry_setting(name: str) -> None:
+    known = {REGISTRY + each: f"schemaRegistry.{each}" for each in REGISTRY_SETTINGS}
+    if name not in known:
+        plain = name.removeprefix(REGISTRY)
+        raise OptionError(f"there is no option 'schemaRegistry.{plain}'{_near(name, known)}")
 
 
 def _near(name: str, names: Mapping[str, str]) -> str:

@@ -1,12 +1,13 @@
-"""What a task of the source does: reads a range of one partition and yields its rows as Arrow batches.
+"""Reads ranges of partitions as rows, in Arrow batches: one range in a task of Spark, all of a small batch beside the driver.
 
 Whether missing records are a failure or are passed over is decided here, because only here is it known that they are missing.
 """
 
 import logging
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 import pyarrow as pa
@@ -27,12 +28,21 @@ from headrace.pipelines.arrow_columns import HEADERS_TYPE
 from headrace.pipelines.batch_encoding import Columns, encode_headers, runs_of
 from headrace.pipelines.dead_letters import letter_headers
 from headrace.pipelines.key_partitions import partitions_of_keys
-from headrace.pipelines.record_opening import Opener, Undecodable
-from headrace.pipelines.record_spans import Aborted, Wanted, spans_in
+from headrace.pipelines.record_opening import (
+    DecodeFailed,
+    Opened,
+    Opener,
+    SourceColumns,
+    Undecodable,
+)
+from headrace.pipelines.record_spans import Aborted, RecordRange, spans_in
 from headrace.pipelines.source_options import SourceOptions
 from headrace.pipelines.task_clients import drop_producer, leaders_for, producer_for
 
 _log = logging.getLogger(__name__)
+
+_SOON_MS: Final = 10_000  # longer than it takes to be certain that a topic was deleted
+_REGISTRY_SOON_S: Final = 2.0  # the driver waits for the schema registry no longer than this
 
 
 class DataLost(HeadraceError):
@@ -50,10 +60,67 @@ class TaskRange:
 
 
 def read_range(
-    task: TaskRange, schema: pa.Schema, options: SourceOptions
+    task: TaskRange, columns: SourceColumns, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a range. Raises DataLost, DecodeFailed, FetchFailed."""
-    opener = Opener(schema, options.opening)
+    for opened in _open_range(task, columns, options):
+        if opened.undecodable:
+            send_dead_letters(opened.undecodable, task.topic_id, options)
+        if opened.rows.num_rows:
+            yield opened.rows
+
+
+def read_now(
+    tasks: Iterable[TaskRange], columns: SourceColumns, options: SourceOptions, *, most_bytes: int
+) -> list[pa.RecordBatch] | None:
+    """All rows of some ranges; None where they are larger than that, or where brokers or the schema registry do not answer soon.
+
+    Raises DataLost, DecodeFailed: what no second attempt would change. Any other failure is left to a task, because Spark repeats
+    a task that fails, and does not repeat the planning of a query.
+    """
+    options = _impatient(options)
+    rows: list[pa.RecordBatch] = []
+    undecodable: list[tuple[tuple[Undecodable, ...], str | None]] = []
+    size = 0
+    try:
+        for task in tasks:
+            for opened in _open_range(task, columns, options):
+                size += opened.rows.nbytes
+                if size > most_bytes:
+                    return None
+                rows.append(opened.rows)
+                undecodable.append((opened.undecodable, task.topic_id))
+        # Not before it is certain that nobody else will read these records and send them, too.
+        for letters, topic_id in undecodable:
+            if letters:
+                send_dead_letters(letters, topic_id, options)
+    except (DataLost, DecodeFailed):
+        raise
+    except HeadraceError as error:
+        _log.warning(
+            "a small batch could not be read by the driver and is left to a task: %s", error
+        )
+        return None
+    return [each for each in rows if each.num_rows]
+
+
+def _impatient(options: SourceOptions) -> SourceOptions:
+    """The options with short time-outs, for reading within the driver, where a wait holds up the whole query."""
+    opening = options.opening
+    if opening.registry is not None:
+        registry = replace(
+            opening.registry,
+            request_timeout_s=min(opening.registry.request_timeout_s, _REGISTRY_SOON_S),
+            total_timeout_s=min(opening.registry.total_timeout_s, _REGISTRY_SOON_S),
+        )
+        opening = replace(opening, registry=registry)
+    return replace(options, opening=opening, poll_timeout_ms=min(options.poll_timeout_ms, _SOON_MS))
+
+
+def _open_range(
+    task: TaskRange, columns: SourceColumns, options: SourceOptions
+) -> Iterator[Opened]:
+    opener = Opener(columns, options.opening)
     leaders = leaders_for(options.bootstrap_servers, options.client_id)
     settings = FetchSettings(
         isolation_level=READ_COMMITTED if options.read_committed else READ_UNCOMMITTED,
@@ -67,16 +134,12 @@ def read_range(
     fetch = PartitionFetch(leaders, task.partition, settings=settings, topic_id=topic_id)
     start: int | None = task.start
     while start is not None and start < task.end:
-        wanted = Wanted(start=start, end=task.end)
+        wanted = RecordRange(start=start, end=task.end)
         try:
             for fetched in fetch.chunks(start, task.end):
                 aborted = [Aborted(each.producer_id, each.first_offset) for each in fetched.aborted]
                 for spans in spans_in(fetched.records, wanted, aborted):
-                    opened = opener.open(spans, task.partition)
-                    if opened.undecodable:
-                        send_dead_letters(opened.undecodable, task.topic_id, options)
-                    if opened.rows.num_rows:
-                        yield opened.rows
+                    yield opener.open(spans, task.partition)
             start = None
         except (OffsetGone, TopicGone) as gone:
             start = _after_loss(gone, options)

@@ -3,9 +3,11 @@
 It must not know Spark or the wire: spans in, Arrow batches out, undecodable records beside them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,14 @@ import pyarrow as pa
 from headrace.errors import HeadraceError
 from headrace.ids import TopicPartition
 from headrace.pipelines import arrow_columns
+from headrace.pipelines.column_decoding import DecodeColumn, column_decoder
 from headrace.pipelines.options import OptionError
 from headrace.pipelines.record_spans import Spans
 from headrace.pipelines.source_options import OnDecodeError, Opening
-from headrace.pipelines.value_formats import check_type, decode_column
+from headrace.schemas.wire_format import KEY_HEADER, VALUE_HEADER
+
+if TYPE_CHECKING:
+    from headrace.schemas.columns.codec import PinnedSchema
 
 # In the order in which Spark's Kafka connector has them.
 COLUMNS: Final = {
@@ -53,15 +59,29 @@ class Opened:
     undecodable: tuple[Undecodable, ...] = ()
 
 
-class Opener:
-    """Makes rows of a schema. Raises OptionError where the schema asks for what there is not."""
+@dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """The columns to make, and the schemas that they are read with, where a registry has them."""
 
-    def __init__(self, schema: pa.Schema, opening: Opening) -> None:
-        self._schema = schema
+    schema: pa.Schema
+    pinned: Mapping[str, PinnedSchema] = field(default_factory=dict)
+
+
+class Opener:
+    """Makes rows of columns. Raises OptionError where these ask for what there is not."""
+
+    def __init__(self, columns: SourceColumns, opening: Opening) -> None:
+        self._schema = schema = columns.schema
         self._opening = opening
-        self._formats = {"key": opening.key_format, "value": opening.value_format}
+        self._decoders: dict[str, DecodeColumn] = {}
+        formats = {"key": opening.key, "value": opening.value}
         for column in schema:
-            self._check(column)
+            if column.name in formats:
+                self._decoders[column.name] = column_decoder(
+                    column, formats[column.name], opening.registry, columns.pinned
+                )
+            else:
+                self._check(column)
 
     def open(self, spans: Spans, partition: TopicPartition) -> Opened:
         """The rows of these records. Raises DecodeFailed."""
@@ -71,9 +91,12 @@ class Opener:
         )
         decoded: dict[str, pa.Array] = {}
         errors: dict[int, str] = {}
-        for name, raw in (("key", key), ("value", value)):
+        for name, raw, header in (("key", key, KEY_HEADER), ("value", value, VALUE_HEADER)):
             if raw is not None:
-                found = decode_column(raw, self._schema.field(name).type)
+                has_registry = self._opening.registry is not None
+                found = self._decoders[name](
+                    raw, arrow_columns.header_values(spans, header) if has_registry else None
+                )
                 decoded[name] = found.values
                 errors |= {row: f"{name}: {why}" for row, why in found.errors.items()}
         arrays = [
@@ -106,9 +129,6 @@ class Opener:
 
     def _check(self, column: pa.Field) -> None:
         name = column.name
-        if name in self._formats:
-            self._check_format(column, self._formats[name])
-            return
         if name == "headers" and not self._opening.include_headers:
             raise OptionError("the column headers needs includeHeaders=true")
         if name not in COLUMNS:
@@ -116,19 +136,6 @@ class Opener:
             raise OptionError(f"there is no column '{name}': there are {known}")
         if not column.type.equals(COLUMNS[name]):
             raise OptionError(f"the column {name} has the type {COLUMNS[name]}, not {column.type}")
-
-    def _check_format(self, column: pa.Field, its_format: str) -> None:
-        import pyarrow.types as pt
-
-        fits = {"binary": pt.is_binary, "string": pt.is_string, "json": pt.is_struct}[its_format]
-        if not fits(column.type):
-            kind = {"binary": "binary", "string": "string", "json": "a struct"}[its_format]
-            name = column.name
-            raise OptionError(
-                f"the column {name} is {kind} with {name}Format={its_format}, not {column.type}"
-            )
-        if its_format == "json":
-            check_type(column, column.name)
 
 
 def _without_rows(rows: pa.RecordBatch, left_out: Iterable[int]) -> pa.RecordBatch:

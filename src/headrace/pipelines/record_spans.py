@@ -42,7 +42,7 @@ class Aborted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RecordRange:
     """Which records of a partition: offsets from `start` up to, not including, `end`."""
 
     start: int
@@ -80,7 +80,9 @@ class _Part:
     rows: int = 0
 
 
-def spans_in(fetched: Buffer, wanted: Wanted, aborted: Sequence[Aborted] = ()) -> Iterator[Spans]:
+def spans_in(
+    fetched: Buffer, wanted: RecordRange, aborted: Sequence[Aborted] = ()
+) -> Iterator[Spans]:
     """The wanted records, in parts of bounded size. A batch that is cut off at the end is left for the next fetch."""
     part = _Part()
     with memoryview(fetched) as view:
@@ -147,7 +149,7 @@ def _check(batch: memoryview, header: BatchHeader) -> None:
         raise CorruptBatch(f"the batch at offset {header.base_offset} has an impossible header")
 
 
-def _spans(part: _Part, wanted: Wanted) -> Spans:
+def _spans(part: _Part, wanted: RecordRange) -> Spans:
     payload = b"".join(part.pieces)
     starts, ends, counts = _record_bodies(payload, part)
     data = np.frombuffer(payload, dtype=np.uint8)

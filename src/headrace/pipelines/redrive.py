@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.group_offsets import alter_offsets, committed_offsets
 from headrace.client.admin.partitions import OffsetSpec, list_offsets
-from headrace.client.admin.refusal import Refusal, Refused
 from headrace.client.idempotent_producer import IdempotentProducer, ProduceSettings
 from headrace.client.key_partition import partition_of_key
 from headrace.client.leaders import Leaders
@@ -30,6 +29,7 @@ from headrace.pipelines.dead_letters import (
 from headrace.records.batch_builder import append_record
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import HEADER_BYTES, read_header, read_size
+from headrace.wire.refusal import Refusal, Refused
 
 
 @dataclass(slots=True)
@@ -108,9 +108,9 @@ def _ranges(admin: Admin, topic: str, group: str) -> dict[TopicPartition, tuple[
     for each in partitions:
         first, last = places[0][each], places[1][each]
         if isinstance(first, Refusal):
-            raise Refused(first)
+            raise Refused.of(first)
         if isinstance(last, Refusal):
-            raise Refused(last)
+            raise Refused.of(last)
         start = max(first.offset, committed[each].offset if each in committed else 0)
         ranges[each] = (first.offset, min(start, last.offset), last.offset)
     return ranges

@@ -23,6 +23,7 @@ from headrace.pipelines.options import OptionError
 from headrace.pipelines.task_clients import drop_producer, producer_for
 
 if TYPE_CHECKING:
+    from headrace.pipelines.column_encoding import ColumnEncoder
     from headrace.pipelines.record_spans import Int64s
     from headrace.pipelines.sink import SinkOptions
 
@@ -63,20 +64,28 @@ class _Spread:
     def __init__(self, producer: IdempotentProducer, options: SinkOptions) -> None:
         self._producer = producer
         self._options = options
-        self._turn = 0  # rows without a key go to one partition after the other, a stretch each
+        self._encoders = encoders_for(options)
+        self._first_partition = (
+            0  # rows without a key go to one partition after the other, a stretch each
+        )
 
     def runs(self, rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Run]]:
-        names = rows.schema.names
-        columns = Columns(
-            key=_as_bytes(rows.column("key")) if "key" in names else None,
-            value=_as_bytes(rows.column("value")),
-            headers=encode_headers(rows.column("headers")) if "headers" in names else None,
-        )
-        wanted = rows.column("partition") if "partition" in names else None
         for topic, places in self._topics(rows):
-            of_topic = columns if places is None else _taken(columns, places)
-            asked = wanted if wanted is None or places is None else wanted.take(places)
-            yield from self._runs_of_topic(topic, of_topic, asked)
+            of_topic = rows if places is None else rows.take(places)
+            names = rows.schema.names
+            columns = Columns(
+                key=self._encoded(topic, "key", of_topic) if "key" in names else None,
+                value=self._encoded(topic, "value", of_topic),
+                headers=encode_headers(of_topic.column("headers")) if "headers" in names else None,
+            )
+            asked = of_topic.column("partition") if "partition" in names else None
+            yield from self._runs_of_topic(topic, columns, asked)
+
+    def _encoded(self, topic: str, name: str, rows: pa.RecordBatch) -> pa.Array:
+        column = rows.column(name)
+        if name in self._encoders:
+            return self._encoders[name].encode(topic, column)
+        return column if pt.is_binary(column.type) else column.cast(pa.binary())
 
     def _topics(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.Array | None]]:
         """Each topic, and which rows go there (None: all)."""
@@ -107,8 +116,8 @@ class _Spread:
     def _numbers(self, columns: Columns, asked: pa.Array | None, count: int) -> Int64s:
         rows = len(columns)
         stretch = -(-rows // count)
-        numbers: Int64s = (self._turn + np.arange(rows) // max(stretch, 1)) % count
-        self._turn += 1
+        numbers: Int64s = (self._first_partition + np.arange(rows) // max(stretch, 1)) % count
+        self._first_partition += 1
         if columns.key is not None:
             has_key = columns.key.is_valid().to_numpy(zero_copy_only=False)
             if has_key.any():
@@ -124,8 +133,19 @@ class _Spread:
         return numbers
 
 
-def _as_bytes(column: pa.Array) -> pa.Array:
-    return column if pt.is_binary(column.type) else column.cast(pa.binary())
+def encoders_for(options: SinkOptions) -> dict[str, ColumnEncoder]:
+    """Encoders of the columns that are written with schemas."""
+    if options.registry is None:
+        return {}
+    from headrace.pipelines.column_encoding import ColumnEncoder
+
+    return {
+        each.column: ColumnEncoder(
+            each, options.types[each.column], options.registry, options.registration
+        )
+        for each in (options.key, options.value)
+        if each.has_registry and each.column in options.types
+    }
 
 
 def _taken(columns: Columns, places: pa.Array) -> Columns:

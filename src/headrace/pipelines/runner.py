@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.partitions import OffsetSpec, list_offsets
-from headrace.client.admin.refusal import Refusal
 from headrace.errors import HeadraceError
 from headrace.ids import TopicPartition
 from headrace.pipelines.datasets import Datasets
@@ -25,6 +24,7 @@ from headrace.pipelines.progress_report import flow_report, report_line
 from headrace.pipelines.run_state import RunState
 from headrace.pipelines.spark_errors import first_words, java_told
 from headrace.pipelines.spark_session import start_session
+from headrace.wire.refusal import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +47,7 @@ class RunOptions:
     path: Path
     state: RunState
     bootstrap_servers: str
+    schema_registry: str = ""
     master: str = "local[*]"
     available_now: bool = False
     as_json: bool = False
@@ -58,12 +59,12 @@ def validate(options: RunOptions, *, with_spark: bool) -> Definitions:
     """Check a pipeline's file; with Spark, build its DataFrames too. Raises what is wrong."""
     if not with_spark:
         definitions = load(options.path)
-        check(definitions, bootstrap_servers=options.bootstrap_servers)
+        _check(definitions, options)
         return definitions
     require_file(options.path)
     with _session(options) as spark:
         definitions = load(options.path, variables={"spark": spark})
-        check(definitions, bootstrap_servers=options.bootstrap_servers)
+        _check(definitions, options)
         datasets = _datasets(spark, definitions, options)
         datasets.register_views()
         for flow in definitions.flows.values():
@@ -108,7 +109,7 @@ def _run_flows(
     spark: SparkSession, options: RunOptions, stop: _Stop, say: Callable[[str], None]
 ) -> str:
     definitions = load(options.path, variables={"spark": spark})
-    check(definitions, bootstrap_servers=options.bootstrap_servers)
+    _check(definitions, options)
     batches = [flow for flow in definitions.flows.values() if flow.is_batch]
     if batches and not options.available_now:
         names = ", ".join(flow.name for flow in batches)
@@ -145,12 +146,21 @@ def _run_flows(
     return "finished"
 
 
+def _check(definitions: Definitions, options: RunOptions) -> None:
+    check(
+        definitions,
+        bootstrap_servers=options.bootstrap_servers,
+        schema_registry=options.schema_registry,
+    )
+
+
 def _datasets(spark: SparkSession, definitions: Definitions, options: RunOptions) -> Datasets:
     return Datasets(
         spark,
         definitions,
         bootstrap_servers=options.bootstrap_servers,
         directory=options.state.directory,
+        schema_registry=options.schema_registry,
     )
 
 

@@ -7,7 +7,7 @@ failure is written again: exactly-once needs transactions, and `deliveryGuarante
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,13 @@ from pyspark.sql.datasource import (
 
 from headrace.client.idempotent_producer import ACKS_ALL, ProduceSettings
 from headrace.pipelines.options import BATCH_BYTES, SINK_OPTIONS, OptionError, Options, checked
+from headrace.pipelines.schema_options import (
+    FormatOptions,
+    Registration,
+    RegistryOptions,
+    parse_formats,
+    parse_registration,
+)
 from headrace.pipelines.source_options import require_plaintext
 from headrace.records.compression import Codec
 
@@ -53,6 +60,12 @@ class SinkOptions:
     topic: str
     batch_bytes: int
     settings: ProduceSettings
+    key: FormatOptions
+    value: FormatOptions
+    registry: RegistryOptions | None
+    registration: Registration
+    # Of the columns that are written with schemas, as they were planned: a schema that is derived must not differ between tasks.
+    types: Mapping[str, pa.DataType]
 
 
 class Written(WriterCommitMessage):
@@ -68,11 +81,18 @@ def parse_sink_options(given: dict[str, str], schema: StructType) -> SinkOptions
     require_plaintext(options)
     options.one_of("deliveryGuarantee", ("at-least-once",), "at-least-once")
     topic = options.text("topic").strip()
+    key, value, registry = parse_formats(options)
+    formats = {"key": key, "value": value}
+    for each in formats.values():
+        if each.format == "json":
+            raise OptionError(f"{each.column}Format=json is for reading: use to_json to write")
     for column in schema.fields:
         kind = column.dataType.simpleString()
         if column.name not in _COLUMNS:
             known = ", ".join(_COLUMNS)
             raise OptionError(f"there is no column '{column.name}' in a topic: there are {known}")
+        if column.name in formats and formats[column.name].has_registry:
+            continue  # its schema says what it may be
         if kind not in _COLUMNS[column.name]:
             wanted = " or ".join(_COLUMNS[column.name])
             raise OptionError(f"the column {column.name} must be {wanted}, not {kind}")
@@ -87,7 +107,18 @@ def parse_sink_options(given: dict[str, str], schema: StructType) -> SinkOptions
         topic=topic,
         batch_bytes=max(options.kafka_number("batch.size", BATCH_BYTES), 1),
         settings=_settings(options),
+        key=key,
+        value=value,
+        registry=registry,
+        registration=parse_registration(options),
+        types={} if registry is None else _arrow_types(schema),
     )
+
+
+def _arrow_types(schema: StructType) -> dict[str, pa.DataType]:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    return {each.name: to_arrow_type(each.dataType, timezone="UTC") for each in schema.fields}
 
 
 def _settings(options: Options) -> ProduceSettings:
@@ -113,6 +144,7 @@ class SinkWriter(DataSourceArrowWriter):
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options = parse_sink_options(options, schema)
+        _prepare_schemas(self._options)
 
     # Spark gives Arrow batches to a writer of this class, and declares rows.
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]
@@ -124,6 +156,7 @@ class StreamSinkWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options = parse_sink_options(options, schema)
+        _prepare_schemas(self._options)
 
     # Spark gives Arrow batches to a writer of this class, and declares rows.
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]
@@ -134,3 +167,13 @@ def _written(batches: Iterator[pa.RecordBatch], options: SinkOptions) -> Written
     from headrace.pipelines.row_writing import write_rows
 
     return Written(write_rows(batches, options))
+
+
+def _prepare_schemas(options: SinkOptions) -> None:
+    """Register or look up the schemas where the topic is known: what the registry refuses is told before anything is written."""
+    if options.registry is None or not options.topic:
+        return
+    from headrace.pipelines.row_writing import encoders_for
+
+    for encoder in encoders_for(options).values():
+        encoder.prepare(options.topic)

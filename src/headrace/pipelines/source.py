@@ -10,12 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
-    DataSourceStreamReader,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -25,6 +24,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from headrace.pipelines.prefetched_rows import PrefetchingReader
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -33,11 +34,16 @@ if TYPE_CHECKING:
     from headrace.pipelines.group_commits import GroupCommits
     from headrace.pipelines.offset_ranges import OffsetRange
     from headrace.pipelines.range_reading import TaskRange
+    from headrace.pipelines.record_opening import SourceColumns
     from headrace.pipelines.sink import SinkWriter, StreamSinkWriter
     from headrace.pipelines.source_options import SourceOptions
     from headrace.pipelines.stream_progress import StreamProgress
+    from headrace.schemas.columns.codec import PinnedSchema
 
 _log = logging.getLogger(__name__)
+
+_MOST_PREFETCHED_BYTES: Final = 8 * 1024 * 1024  # they go through the driver's memory
+_TASKS_READ_S: Final = 10.0
 
 
 class HeadraceDataSource(DataSource):
@@ -47,12 +53,14 @@ class HeadraceDataSource(DataSource):
     def name(cls) -> str:
         return "headrace"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
         """The columns where the user gave no schema of their own."""
         from headrace.pipelines.options import SOURCE_OPTIONS, checked
-        from headrace.pipelines.source_options import columns_ddl, opening_of
+        from headrace.pipelines.source_columns import declared_columns
+        from headrace.pipelines.source_options import opening_of, topic_choice
 
-        return columns_ddl(opening_of(checked(self.options, SOURCE_OPTIONS, where="a query")))
+        options = checked(self.options, SOURCE_OPTIONS, where="a query")
+        return declared_columns(opening_of(options), topic_choice(options))
 
     def reader(self, schema: StructType) -> BatchReader:
         return BatchReader(dict(self.options), schema)
@@ -86,14 +94,10 @@ class BatchReader(DataSourceReader):
     """Reads what lies between two places, once."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        from headrace.pipelines.record_opening import Opener
         from headrace.pipelines.source_options import parse_source_options
 
         self._options = parse_source_options(options, streaming=False)
-        self._schema = _arrow_schema(schema)
-        Opener(
-            self._schema, self._options.opening
-        )  # a wrong schema is told before anything is read
+        self._columns = _checked_columns(schema, self._options)
 
     def partitions(self) -> list[RangePartition]:
         from headrace.pipelines.cluster_offsets import ClusterOffsets
@@ -114,27 +118,29 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
             return iter(())  # Spark makes a partition of its own where there is none
-        return _rows(partition, self._schema, self._options)
+        return _rows(partition, self._columns, self._options)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on and on. One object lives beside the driver and answers about offsets; others, pickled, read."""
+class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
+    """Reads on and on. One object lives beside the driver, answers about offsets and reads small batches; others, pickled,
+    read the rest.
+    """
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        from headrace.pipelines.record_opening import Opener
         from headrace.pipelines.source_options import parse_source_options
 
         self._options = parse_source_options(options, streaming=True)
-        self._schema = _arrow_schema(schema)
-        Opener(self._schema, self._options.opening)
+        self._columns = _checked_columns(schema, self._options)
         self._cluster: ClusterOffsets | None = None
         self._progress: StreamProgress | None = None
         self._group_commits: GroupCommits | None = None
+        self._tasks_read_until = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return self._answering().initial()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        self.take_back()
         # Spark's own commit() comes with the next batch only: a group whose topic rests would seem to lag for ever.
         # A batch that ended at `start` is done when the end of the next one is asked for.
         self._show_progress(start)
@@ -159,12 +165,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
         from headrace.pipelines.offset_ranges import topic_ids_in
+        from headrace.pipelines.source_options import ENOUGH_FOR_A_TASK
 
-        return _for_tasks(self._answering().planned(start, end), topic_ids_in(end))
+        progress = self._answering()
+        ranges = progress.planned(start, end)
+        tasks = _for_tasks(ranges, topic_ids_in(end))
+        if len(tasks) == 1 and sum(each.size for each in ranges[0]) <= ENOUGH_FOR_A_TASK:
+            self._prefetch(tasks[0])
+        return tasks
+
+    def _prefetch(self, partition: RangePartition) -> None:
+        """Read a small batch here and now. One that cannot be had in this way is left to a task, and so are the next ones."""
+        from headrace.pipelines.range_reading import read_now
+
+        if not self.can_prefetch or time.monotonic() < self._tasks_read_until:
+            return
+        rows = read_now(
+            partition.ranges, self._columns, self._options, most_bytes=_MOST_PREFETCHED_BYTES
+        )
+        if rows is None:
+            self._tasks_read_until = time.monotonic() + _TASKS_READ_S
+        else:
+            self.hand_over(rows)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
-        return _rows(partition, self._schema, self._options)
+        return _rows(partition, self._columns, self._options)
 
     def _show_progress(self, done: dict[str, Any]) -> None:
         """Commit to the group, where there is one, how far the query came."""
@@ -244,16 +270,33 @@ def _for_tasks(
 
 
 def _rows(
-    partition: RangePartition, schema: pa.Schema, options: SourceOptions
+    partition: RangePartition, columns: SourceColumns, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
     from headrace.pipelines.range_reading import read_range
 
     for each in partition.ranges:
-        yield from read_range(each, schema, options)
+        yield from read_range(each, columns, options)
 
 
-def _arrow_schema(schema: StructType) -> pa.Schema:
+def _checked_columns(schema: StructType, options: SourceOptions) -> SourceColumns:
+    """The columns to read, after a wrong one was told: before anything is read."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    found: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-    return found
+    from headrace.pipelines.record_opening import Opener, SourceColumns
+
+    opening = options.opening
+    pinned: dict[str, PinnedSchema] = {}
+    if opening.registry is not None:
+        from headrace.pipelines.column_schemas import chosen_schemas, from_metadata
+
+        pinned = from_metadata(schema)
+        names = schema.fieldNames()
+        missing = [
+            each
+            for each in (opening.key, opening.value)
+            if each.column in names and each.column not in pinned
+        ]
+        pinned |= chosen_schemas(missing, opening.registry, options.choice)
+    columns = SourceColumns(to_arrow_schema(schema, timezone="UTC"), pinned)
+    Opener(columns, opening)
+    return columns

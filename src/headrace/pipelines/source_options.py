@@ -20,9 +20,9 @@ from headrace.pipelines.options import (
     checked,
     numbers_by_partition,
 )
+from headrace.pipelines.schema_options import FormatOptions, RegistryOptions, parse_formats
 
-FORMATS: Final = ("binary", "string", "json")
-_ENOUGH_FOR_A_TASK: Final = (
+ENOUGH_FOR_A_TASK: Final = (
     5000  # offsets: some milliseconds of reading; Spark takes longer than that to run a task
 )
 _STRATEGIES: Final = ("error", "latest")
@@ -82,7 +82,7 @@ class Portions:
             ranges, min_partitions=self.min_partitions, max_records=self.max_records_per_partition
         )
         is_free = self.min_partitions is None and self.max_records_per_partition is None
-        return shared_out(pieces, _ENOUGH_FOR_A_TASK if is_free else 0)
+        return shared_out(pieces, ENOUGH_FOR_A_TASK if is_free else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +90,9 @@ class Opening:
     """How records become columns."""
 
     include_headers: bool
-    key_format: str
-    value_format: str
-    key_schema: str
-    value_schema: str
+    key: FormatOptions
+    value: FormatOptions
+    registry: RegistryOptions | None
     on_decode_error: OnDecodeError
     dead_letter_topic: str
 
@@ -131,7 +130,7 @@ def parse_source_options(given: Mapping[str, str], *, streaming: bool) -> Source
     return SourceOptions(
         bootstrap_servers=options.kafka("bootstrap.servers"),
         client_id=options.kafka("client.id", "headrace-spark"),
-        choice=_choice(options),
+        choice=topic_choice(options),
         starting=_starting(options, streaming=streaming),
         ending=_ending(options),
         portions=_portions(options),
@@ -155,7 +154,8 @@ def require_plaintext(options: Options) -> None:
         raise OptionError(f"kafka.security.protocol={protocol}: only PLAINTEXT can be used")
 
 
-def _choice(options: Options) -> TopicChoice:
+def topic_choice(options: Options) -> TopicChoice:
+    """Which topics are read. Raises OptionError."""
     names = ("subscribe", "subscribePattern", "assign")
     given = [name for name in names if options.has(name)]
     if len(given) != 1:
@@ -269,32 +269,22 @@ def opening_of(options: Options) -> Opening:
         )
     if topic and on_error is not OnDecodeError.DEAD_LETTER_TOPIC:
         raise OptionError("the option deadLetterTopic needs onDecodeError=deadLetterTopic")
-    opening = Opening(
+    key, value, registry = parse_formats(options)
+    return Opening(
         include_headers=options.flag("includeHeaders", otherwise=False),
-        key_format=options.one_of("keyFormat", FORMATS, "binary"),
-        value_format=options.one_of("valueFormat", FORMATS, "binary"),
-        key_schema=options.text("keySchema"),
-        value_schema=options.text("valueSchema"),
+        key=key,
+        value=value,
+        registry=registry,
         on_decode_error=on_error,
         dead_letter_topic=topic,
     )
-    for name, schema, its_format in (
-        ("key", opening.key_schema, opening.key_format),
-        ("value", opening.value_schema, opening.value_format),
-    ):
-        if schema and its_format != "json":
-            raise OptionError(f"{name}Schema needs {name}Format=json")
-    return opening
 
 
-def columns_ddl(opening: Opening) -> str:
-    """The columns of a source whose user gave no schema. Raises OptionError."""
+def columns_ddl(opening: Opening, types: Mapping[str, str]) -> str:
+    """The columns of a source whose user gave no schema. `types` has the columns whose types a schema tells. Raises OptionError."""
     fields = [
-        f"{name} {_type_ddl(name, its_format, schema)}"
-        for name, its_format, schema in (
-            ("key", opening.key_format, opening.key_schema),
-            ("value", opening.value_format, opening.value_schema),
-        )
+        f"{each.column} {types.get(each.column) or _type_ddl(each)}"
+        for each in (opening.key, opening.value)
     ]
     fields += [
         "topic STRING",
@@ -308,12 +298,13 @@ def columns_ddl(opening: Opening) -> str:
     return ", ".join(fields)
 
 
-def _type_ddl(name: str, its_format: str, schema: str) -> str:
-    if its_format != "json":
-        return its_format.upper()
-    if not schema.strip():
+def _type_ddl(wanted: FormatOptions) -> str:
+    name = wanted.column
+    if wanted.format != "json":
+        return wanted.format.upper()
+    if not wanted.schema.strip():
         raise OptionError(
             f"{name}Format=json needs {name}Schema, such as 'id BIGINT, name STRING',"
             f" or a schema of the reader whose column {name} is a struct"
         )
-    return f"STRUCT<{schema}>"
+    return f"STRUCT<{wanted.schema}>"

@@ -3,11 +3,23 @@
 One thread runs one task at a time, so nothing is locked. A client that met an error is dropped, not kept.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
 from headrace.client.idempotent_producer import IdempotentProducer, ProduceSettings
 from headrace.client.leaders import Leaders
+from headrace.pipelines.schema_options import RegistryOptions
+
+if TYPE_CHECKING:
+    from headrace.schemas.registry_client import SchemaRegistryClient
+
+# Damaged records may refer to any number of schemas that do not exist, and come again when a task is repeated.
+_UNKNOWN_SCHEMA_S: Final = 60.0
 
 _leaders: dict[tuple[str, str], Leaders] = {}
 _producers: dict[tuple[str, str, ProduceSettings], IdempotentProducer] = {}
+_registries: dict[RegistryOptions, SchemaRegistryClient] = {}
 
 
 def leaders_for(bootstrap_servers: str, client_id: str) -> Leaders:
@@ -37,3 +49,27 @@ def drop_producer(producer: IdempotentProducer) -> None:
         if known is producer:
             del _producers[place]
     producer.close()
+
+
+def registry_for(options: RegistryOptions) -> SchemaRegistryClient:
+    """The client of a schema registry. Raises SettingError for a URL that is none."""
+    if options not in _registries:
+        _registries[options] = new_registry_client(options)
+    return _registries[options]
+
+
+def new_registry_client(options: RegistryOptions) -> SchemaRegistryClient:
+    """A client that is not kept here: the caller closes it. Raises SettingError for a URL that is none."""
+    from headrace.schemas.registry_client import SchemaRegistryClient
+    from headrace.schemas.registry_transport import TransportSettings
+
+    return SchemaRegistryClient.connect(
+        TransportSettings(
+            urls=options.urls,
+            request_timeout_s=options.request_timeout_s,
+            total_timeout_s=options.total_timeout_s,
+            credentials=options.credentials,
+            ca_file=options.ca_file,
+        ),
+        missing_ttl_s=_UNKNOWN_SCHEMA_S,
+    )

@@ -84,7 +84,7 @@ def test_where_to_start_and_end() -> None:
         ({"kafka.sasl.mechanism": "PLAIN"}, "only PLAINTEXT"),
         ({"kafka.security.protocol": "SSL"}, "only PLAINTEXT"),
         ({"valueFormat": "jsn"}, "did you mean 'json'?"),
-        ({"valueSchema": "a INT"}, "needs valueFormat=json"),
+        ({"valueSchema": "a INT"}, "valueSchema needs valueFormat to be one of json, avro"),
         ({"onDecodeError": "deadLetterTopic"}, "needs the option deadLetterTopic"),
         ({"deadLetterTopic": "dead"}, "needs onDecodeError=deadLetterTopic"),
         ({"kafka.isolation.level": "serializable"}, "read_committed"),

@@ -10,7 +10,8 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from headrace.pipelines.options import OptionError
-from headrace.pipelines.value_formats import Decoded, check_type, decode_column
+from headrace.pipelines.value_formats import check_type, decode_column
+from headrace.schemas.columns.decoded import Decoded
 
 ORDER = pa.struct([("id", pa.int64()), ("name", pa.string())])
 
@@ -134,7 +135,7 @@ def test_maps_and_structs_without_fields() -> None:
 
 @pytest.mark.parametrize("wanted", [pa.duration("us"), pa.list_(pa.duration("us")), pa.null()])
 def test_types_that_json_is_not_read_as_are_told_by_name(wanted: pa.DataType) -> None:
-    with pytest.raises(OptionError, match=r"value\.a.* cannot build: use from_json"):
+    with pytest.raises(OptionError, match=r"value\.a.* JSON cannot be read as"):
         check_type(pa.field("value", pa.struct([("a", wanted)])), "value")
 
 
