@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from headrace.broker.roles import Roles
+from headrace.broker.replicas.replica_hosting import ReplicaHosting
 from headrace.controller import brokers, configs, isr
 from headrace.controller.brokers import Registration
 from headrace.controller.core import Core
 from headrace.controller.isr import IsrProposal
 from headrace.controller.isr_proposals import IsrProposals
-from headrace.controller.values import Partition as PartitionState
+from headrace.controller.values import PartitionState
 from headrace.coordination.lease import SessionLease
-from headrace.log.append_result import Refused
-from headrace.replication.leader import LeaderState
+from headrace.replication.leader import LeaderState, PartitionAssignment
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.replication.waiting import OffsetWaiters, OnCommitted
 from headrace.wire.error_code import ErrorCode
+from headrace.wire.refusal import Refusal
 
 Variant = Callable[[pytest.MonkeyPatch], None]
 
@@ -31,8 +31,8 @@ def truncates_by_high_watermark(patch: pytest.MonkeyPatch) -> None:
     """Before KIP-101: a follower cuts its log to its high watermark, which lags behind its leader's."""
     become_follower = Partition.become_follower
 
-    def become_follower_and_cut(self: Partition, leader_id: int, leader_epoch: int) -> None:
-        become_follower(self, leader_id, leader_epoch)
+    def become_follower_and_cut(self: Partition, *leader: Any, **rest: Any) -> None:
+        become_follower(self, *leader, **rest)
         self.truncate_as_follower(self.high_watermark, now_ms=0)
 
     patch.setattr(Partition, "become_follower", become_follower_and_cut)
@@ -44,16 +44,17 @@ def counts_fetches_of_older_epochs(patch: pytest.MonkeyPatch) -> None:
 
     def count_and_read(
         self: Partition, follower: FollowerFetch, max_bytes: int, **rest: Any
-    ) -> PartitionRead | Refused:
+    ) -> PartitionRead | Refusal:
         leader = self.leader
         if leader is not None:
-            moved = leader.on_follower_fetch(
+            leader.on_follower_fetch(
                 follower.replica_id,
                 follower.fetch_offset,
+                log_end_offset=self.log.log_end_offset,
                 broker_epoch=follower.broker_epoch,
                 now_ms=rest["now_ms"],
             )
-            self._settle(moved=moved)
+            self._advance()
         return read_as_leader(self, follower, max_bytes, **rest)
 
     patch.setattr(Partition, "read_as_leader", count_and_read)
@@ -81,37 +82,34 @@ def acknowledges_before_the_isr_has_it(patch: pytest.MonkeyPatch) -> None:
 
 def counts_only_the_old_isr(patch: pytest.MonkeyPatch) -> None:
     """Not the maximal ISR: who is about to join does not count while the controller is asked."""
-    advance = LeaderState.advance
+    decide = LeaderState._decide
 
-    def advance_by_isr(self: LeaderState) -> bool:
-        proposed, self.proposed_isr = self.proposed_isr, None
-        try:
-            return advance(self)
-        finally:
-            self.proposed_isr = proposed
+    def decide_by_isr(
+        self: LeaderState, assignment: PartitionAssignment, proposed_isr: tuple[int, ...] | None
+    ) -> None:
+        decide(self, assignment, None)
+        self.proposed_isr = proposed_isr
 
-    patch.setattr(LeaderState, "advance", advance_by_isr)
+    patch.setattr(LeaderState, "_decide", decide_by_isr)
 
 
 def commits_what_the_leader_has(patch: pytest.MonkeyPatch) -> None:
     """The high watermark is the leader's own end."""
 
-    def advance(self: LeaderState) -> bool:
-        moved = self._end_offset > self.high_watermark
-        self.high_watermark = self._end_offset
-        return moved
+    def committed_offset(self: LeaderState, log_end_offset: int) -> int:
+        return log_end_offset
 
-    patch.setattr(LeaderState, "advance", advance)
+    patch.setattr(LeaderState, "committed_offset", committed_offset)
 
 
 def lets_everybody_join(patch: pytest.MonkeyPatch) -> None:
     """A follower need not have caught up before it is in sync."""
-    patch.setattr(LeaderState, "_may_join", lambda self, replica: True)
+    patch.setattr(LeaderState, "_may_join", lambda self, replica, least_offset: True)
 
 
 def leads_again_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-10527: a picture from before the restart makes a broker lead on in its old epoch."""
-    patch.setattr(Roles, "is_registered", True)
+    patch.setattr(ReplicaHosting, "is_registered", True)
 
 
 def trusts_whoever_comes_back(patch: pytest.MonkeyPatch) -> None:
@@ -164,8 +162,8 @@ def commits_by_its_own_minimum(patch: pytest.MonkeyPatch) -> None:
     def become_leader_of_one(self: Partition, *args: Any, **rest: Any) -> None:
         become_leader(self, *args, **rest)
         assert self.leader is not None
-        self.leader.needed_isr = 1
-        self._settle(moved=self.leader.advance())
+        self.leader.has_min_isr = True
+        self._advance()
 
     patch.setattr(Partition, "become_leader", become_leader_of_one)
 
@@ -177,7 +175,7 @@ def outlives_its_lease(patch: pytest.MonkeyPatch) -> None:
 
 def leads_without_a_registration(patch: pytest.MonkeyPatch) -> None:
     """A cluster state in which this broker is not registered is ignored."""
-    patch.setattr(Roles, "_resign_all", lambda self: None)
+    patch.setattr(ReplicaHosting, "_resign_all", lambda self: None)
 
 
 def elects_uncleanly_beside_a_living_session(patch: pytest.MonkeyPatch) -> None:
@@ -189,7 +187,7 @@ def elects_uncleanly_beside_a_living_session(patch: pytest.MonkeyPatch) -> None:
 VARIANTS: dict[Variant, int] = {
     truncates_by_high_watermark: 8,
     counts_fetches_of_older_epochs: 3,
-    ignores_the_partition_epoch: 124,
+    ignores_the_partition_epoch: 748,
     acknowledges_before_the_isr_has_it: 2,
     counts_only_the_old_isr: 8,
     commits_what_the_leader_has: 2,

@@ -34,8 +34,15 @@ class ApacheKafka:
 
     name = "apache-kafka"
 
-    def __init__(self, directory: Path, *, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        properties: Mapping[str, str] | None = None,
+        heap: str = "512m",
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self._heap = heap
         self.port = free_port()
         self.data_dir = directory / "data"
         self._controller_port = free_port()
@@ -66,7 +73,7 @@ class ApacheKafka:
     def start(self) -> None:
         if not (self.data_dir / "meta.properties").exists():
             self._format()
-        command = java_command("kafka.Kafka", heap="512m", log_level="INFO")
+        command = java_command("kafka.Kafka", heap=self._heap, log_level="INFO")
         self._process.start(
             [*command, str(self._properties_path)], port=self.port, ready_s=READY_S, env=os.environ
         )

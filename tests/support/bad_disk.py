@@ -98,4 +98,8 @@ def _first_block(file: Path) -> int:
 
 
 def _run(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    # Not every user has the directories of the system's own programs in their PATH.
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
+    ).stdout

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from headrace.broker.connection import Connection, ConnectionOwner
+from headrace.broker.net.connection import Connection, ConnectionOwner
 
 
 class NotedTransport(asyncio.Transport):

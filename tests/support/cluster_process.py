@@ -53,9 +53,14 @@ class ZooKeeperProcess:
         self._directory = directory
         self._process = ServerProcess(directory / "zookeeper.log")
 
+    @property
+    def data_dir(self) -> Path:
+        """Snapshots and transaction logs."""
+        return self._directory / "data"
+
     def configure(self, ensemble: Iterable["ZooKeeperProcess"], tick_time_ms: int) -> None:
         """Write down who else there is."""
-        data = self._directory / "data"
+        data = self.data_dir
         text = zookeeper_server.default_properties(
             data, port=self.port, address="127.0.0.1", tick_time_ms=tick_time_ms
         )
@@ -357,7 +362,7 @@ class ClusterProcess:
         return leader
 
     def controller(self) -> int:
-        """The broker in the controller's seat; waits for there to be one."""
+        """The broker in the controllership; waits for there to be one."""
         controller = -1
 
         def known() -> bool:

@@ -1,10 +1,10 @@
 """A disk that counts which bytes are read through it; everything else goes to the disk underneath."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.log.disk import Disk, File
+from headrace.log.files.disk import Disk, File
 
 
 @dataclass(slots=True)
@@ -26,11 +26,8 @@ class CountingFile:
     def modified_ms(self) -> int:
         return self.file.modified_ms
 
-    def append(self, data: bytes | bytearray | memoryview) -> None:
-        self.file.append(data)
-
-    def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
-        self.file.append_all(pieces)
+    def append(self, *pieces: bytes | bytearray | memoryview) -> None:
+        self.file.append(*pieces)
 
     def read(self, position: int, length: int) -> bytes:
         content = self.file.read(position, length)

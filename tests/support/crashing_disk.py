@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from headrace.log.os_disk import OsDisk, OsFile
+from headrace.log.files.os_disk import OsDisk, OsFile
 
 
 def _nothing() -> None:

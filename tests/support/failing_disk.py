@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headrace.errors import DiskFailed
-from headrace.log.disk import FileStat
+from headrace.log.files.disk import FileStat
 from headrace.testing.memory_disk import MemoryDisk, MemoryFile
 
 
@@ -92,9 +92,9 @@ class FailingFile(MemoryFile):
         super().__init__(disk, path, content)  # type: ignore[arg-type]
         self._failing = disk
 
-    def append(self, data: bytes | bytearray | memoryview) -> None:
+    def append(self, *pieces: bytes | bytearray | memoryview) -> None:
         self._failing.step(self.path)
-        super().append(data)
+        super().append(*pieces)
 
     def read(self, position: int, length: int) -> bytes:
         self._failing.step_reading(self.path)

@@ -104,9 +104,9 @@ def interrupt(
         )
 
 
-def left_behind(mark: str) -> list[str]:
-    """The command lines of the processes with a mark that do not end within a few seconds."""
-    deadline = time.monotonic() + _GRACE_S
+def left_behind(mark: str, grace_s: float = _GRACE_S) -> list[str]:
+    """The command lines of the processes with a mark that do not end within some seconds."""
+    deadline = time.monotonic() + grace_s
     while (found := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended
-from headrace.log.compaction import assess, install, plan
-from headrace.log.compaction_job import CompactionLimits, CompactionProgress
-from headrace.log.compaction_plan import Cleanable
-from headrace.log.compaction_rewrite import Compaction
-from headrace.log.file_slice import FileSlice
+from headrace.log.compaction.compaction_job import CompactionLimits, CompactionProgress
+from headrace.log.compaction.compaction_plan import Cleanable
+from headrace.log.compaction.compaction_rewrite import Compaction
+from headrace.log.compaction.log_compaction import assess, install, plan
+from headrace.log.compaction.offset_map import SLOT_BYTES
+from headrace.log.files.file_slice import FileSlice
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.offset_map import SLOT_BYTES
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch
@@ -103,7 +103,7 @@ class KeyedLog:
         at = self.now_ms if timestamp is None else timestamp
         records = [Record(step, at + step, *pair) for step, pair in enumerate(pairs)]
         batch = build_batch(records, options)
-        appended = self.log.append_as_leader(batch, leader_epoch=3, now_ms=self.now_ms)
+        appended = self.log.append_as_leader([batch], leader_epoch=3, now_ms=self.now_ms)
         assert isinstance(appended, Appended), appended
         return appended.base_offset
 
@@ -117,7 +117,7 @@ class KeyedLog:
             timestamp=self.now_ms,
         )
         appended = self.log.append_as_leader(
-            marker, leader_epoch=3, now_ms=self.now_ms, from_client=False
+            [marker], leader_epoch=3, now_ms=self.now_ms, from_client=False
         )
         assert isinstance(appended, Appended), appended
         return appended.base_offset

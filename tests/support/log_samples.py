@@ -1,17 +1,18 @@
 """Batches and logs for tests: short ways to say what a test is about."""
 
 from headrace.ids import TopicPartition
-from headrace.log.append_result import Appended, Refused
-from headrace.log.disk import Disk
-from headrace.log.file_slice import FileSlice
+from headrace.log.append_result import Appended
+from headrace.log.files.disk import Disk
+from headrace.log.files.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producer_state import ProducerState
+from headrace.log.producers.producer_state import ProducerState
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import PLAIN, BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import headers_in
 from headrace.records.control_batch import ControlType, build_marker
+from headrace.wire.refusal import Refusal
 
 NOW_MS = 1_700_000_000_000
 TOPIC_PARTITION = TopicPartition("t", 0)
@@ -67,11 +68,11 @@ def make_marker(
 
 def try_append(
     log: PartitionLog, batch: bytearray, *, leader_epoch: int = 0, now_ms: int = NOW_MS
-) -> Appended | Refused:
+) -> Appended | Refusal:
     """Append as a leader; control batches come from a coordinator, others from a client."""
     is_control = next(headers_in(batch))[1].is_control
     return log.append_as_leader(
-        batch, leader_epoch=leader_epoch, now_ms=now_ms, from_client=not is_control
+        [batch], leader_epoch=leader_epoch, now_ms=now_ms, from_client=not is_control
     )
 
 

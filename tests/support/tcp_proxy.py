@@ -86,8 +86,12 @@ class TcpProxy:
 
     async def _refuse(self) -> None:
         if self._server is not None:
-            self._server.close()
-            self._server = None
+            server, self._server = self._server, None
+            # asyncio leaves a connection open that it sets up while its server is closed: no more of them, and time for the last.
+            for listening in server.sockets:
+                self._loop.remove_reader(listening.fileno())
+            await asyncio.sleep(0.01)
+            server.close()
         await self._reset()
 
     async def _reset(self) -> None:
@@ -99,9 +103,12 @@ class TcpProxy:
             writer.transport.abort()
 
     async def _end_pipes(self) -> None:
-        for pipe in tuple(self._pipes):
-            pipe.cancel()
-        await asyncio.gather(*self._pipes, return_exceptions=True)
+        # Not the pipes alone: asyncio's own tasks set up connections that were accepted or dialled a moment ago.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # connections that were given up are closed
         await self._reset()
         while self._sockets:  # closed by the loop, one turn after they were given up
             self._sockets = {each for each in self._sockets if each.fileno() != -1}
@@ -109,6 +116,11 @@ class TcpProxy:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._keep(writer)
+        if (
+            self._server is None
+        ):  # it was accepted before connections were refused, and told of after
+            writer.transport.abort()
+            return
         self._start(self._dial(reader, writer))
 
     def _keep(self, writer: asyncio.StreamWriter) -> None:

@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[2]
 PATIENCE_S = 60
 # Who dials before that may reach nobody, himself, or a server that takes the connection and never says a word.
 _ZOOKEEPER_SERVES = "PrepRequestProcessor"
-PRINTED_PORTS = ("2181", "9092", "9093", "9094", "9095")
+PRINTED_PORTS = ("2181", "8081", "8082", "9092", "9093", "9094", "9095")
 
 
 class Terminal:
@@ -140,7 +140,7 @@ class Terminals:
 
     def _here(self, text: str) -> str:
         """The printed text with this run's ports and directories."""
-        ports = re.sub(r"\b(2181|909[2-5])\b", lambda found: self._ports[found[0]], text)
+        ports = re.sub(r"\b(2181|808[12]|909[2-5])\b", lambda found: self._ports[found[0]], text)
         return re.sub(r"/tmp/(?=[a-z])", f"{self.directory}/data/", ports)
 
     def write(self, path: str, text: str) -> None:

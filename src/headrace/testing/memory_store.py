@@ -29,6 +29,7 @@ from headrace.coordination.store import (
     SessionState,
     Set,
     Shortcut,
+    StoreRefused,
     add_watch,
     parent_of,
 )
@@ -46,6 +47,9 @@ class Leg(Enum):
 
 Travel: TypeAlias = Callable[[Leg], Awaitable[None]]
 
+Backup: TypeAlias = tuple[dict[str, Node], int]
+"""Nodes by path, and the number of the last transaction."""
+
 OnWrite: TypeAlias = Callable[[str, Node | None, Node | None], None]
 
 
@@ -59,7 +63,7 @@ class _Entry:
 
 
 class MemoryTree:
-    """See the module's text. `on_write` hears (path, before, after) of every node that a write changed."""
+    """The nodes and sessions of a store in memory. `on_write` hears (path, before, after) of every node that a write changed."""
 
     def __init__(self, on_write: OnWrite = lambda path, before, after: None) -> None:
         self._entries: dict[str, _Entry] = {}
@@ -88,6 +92,25 @@ class MemoryTree:
         """Whether a session has neither been closed nor expired."""
         return session in self._sessions
 
+    # ---- backups
+
+    def backup(self) -> Backup:
+        """A copy of all nodes that belong to no session."""
+        lasting = {path: entry.node for path, entry in self._entries.items() if not entry.owner}
+        return lasting, self.last_txn
+
+    def restore(self, backup: Backup) -> None:
+        """Begin again with what a backup holds. Nobody hears of it: sessions and watches are gone."""
+        nodes, self.last_txn = backup
+        self._entries = {path: _Entry(node, 0) for path, node in nodes.items()}
+        for path in nodes:
+            parent = self._entries.get(parent_of(path))
+            if parent is not None:
+                parent.children += 1
+        self._sessions.clear()
+        self._node_watches.clear()
+        self._children_watches.clear()
+
     # ---- reading
 
     def get(self, path: str) -> Node | None:
@@ -114,10 +137,20 @@ class MemoryTree:
 
     def write(self, operations: Sequence[Operation], session: int) -> int:
         """Do all of it or nothing; returns the transaction's number."""
-        for done, operation in enumerate(operations):
-            # Judged on what the ones before it would leave behind: nothing has to be taken back.
-            self._judge(operation, operations[:done])
+        refused = self.first_refused(operations)
+        if refused is not None:
+            raise refused[1]
         return self._commit(operations, session)
+
+    def first_refused(self, operations: Sequence[Operation]) -> tuple[int, StoreRefused] | None:
+        """The place of the first operation that would be refused, and why."""
+        for done, operation in enumerate(operations):
+            try:
+                # Judged on what the ones before it would leave behind: nothing has to be taken back.
+                self._judge(operation, operations[:done])
+            except StoreRefused as refusal:
+                return done, refusal
+        return None
 
     def _judge(self, operation: Operation, before: Sequence[Operation]) -> None:
         path = operation.path

@@ -13,25 +13,29 @@ from random import Random
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from headrace.broker.cluster_view import ClusterView
-from headrace.broker.config_rules import SettingRules
-from headrace.broker.fetch_sessions import FetchSessions
-from headrace.broker.live_settings import LiveSettings
-from headrace.broker.roles import Roles
-from headrace.broker.settings.broker_settings import BrokerSettings
-from headrace.broker.traffic import Traffic
-from headrace.broker.wiring import controller_settings, group_settings
+from headrace.broker.cluster.cluster_feed import ClusterFeed, FeedListener
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.cluster.config_rules import SettingRules
+from headrace.broker.cluster.dynamic_settings import DynamicSettings
+from headrace.broker.coordinators.coordinator_table import CoordinatorTable
+from headrace.broker.fetching.fetch_sessions import FetchSessions
+from headrace.broker.replicas.replica_hosting import ReplicaHosting
+from headrace.broker.telemetry.traffic import Traffic
+from headrace.broker.upkeep.housekeeping import note_replicas
+from headrace.broker.wiring import controller_settings
 from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.changes import ChangeBatch, ChangeGate, decode
+from headrace.controller.controller_requests import decode_answer, encode_event
+from headrace.controller.controllership import holder
 from headrace.controller.core import Event
 from headrace.controller.isr_proposals import IsrProposals, request_of
-from headrace.controller.questions import decode_answer, encode_event
-from headrace.controller.seat import holder
+from headrace.controller.raise_epochs import LogEpoch, RaiseEpochs
 from headrace.controller.term import TermParts
 from headrace.coordination.store import StoreFailed
-from headrace.coordinator.group.groups import Groups
 from headrace.log.log_dirs import LogDirs
 from headrace.replication.partition_table import PartitionTable
+from headrace.settings.broker_settings import BrokerSettings
+from headrace.settings.live_settings import LiveSettings
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.testing.memory_store import MemoryTree
 from headrace.testing.simulation.controller import SimulatedController
@@ -39,8 +43,7 @@ from headrace.testing.simulation.errands import Errand, Fail, Pause, Resume
 from headrace.testing.simulation.follower import SimulatedFollowers
 from headrace.testing.simulation.housekeeping import (
     keep_house,
-    note_high_watermarks,
-    sync_births,
+    sync_new_logs,
 )
 from headrace.testing.simulation.plan import Fault, Plan
 from headrace.testing.simulation.session import SimulatedSession
@@ -137,18 +140,25 @@ class SimulatedBroker:
         self.followers = SimulatedFollowers(self)
         self.fetch_sessions = FetchSessions(_FETCH_SESSIONS, count(1).__next__)
         self.session = SimulatedSession(self)
-        self.roles = Roles(
+        self.replica_hosting = ReplicaHosting(
             cluster=self.cluster,
             partitions=self.partitions,
             log_dirs=self.log_dirs,
-            groups=_no_groups(settings),
-            followers=self.followers,
+            coordinators=CoordinatorTable(),
+            fetchers=self.followers,
             live_settings=live_settings,
             traffic=Traffic(),
             clock=self.now_ms,
             broker_epoch=lambda: self.epoch,
             on_topics_deleted=lambda topics, paths: None,
             lease=self.session.store.lease,
+        )
+        self.feed = ClusterFeed(
+            self.cluster,
+            after=(
+                FeedListener("dynamic configs", DynamicSettings(self.cluster, live_settings).hear),
+                FeedListener("roles", self.replica_hosting.apply),
+            ),
         )
         self._gate = ChangeGate()
         self._proposals = IsrProposals()
@@ -163,9 +173,9 @@ class SimulatedBroker:
         self.controller = SimulatedController(parts, self.now_ms, self.deliver, self._apply)
         self.session.start(self.log_dirs.previous_run)
         self.every(_HOUSEKEEPING_MS, self._keep_house)
-        self.every(_HOUSEKEEPING_MS, lambda: sync_births(self.log_dirs))
+        self.every(_HOUSEKEEPING_MS, lambda: sync_new_logs(self.log_dirs))
         if Fault.FULL in around.plan.faults:
-            self.every(_HOUSEKEEPING_MS, self.roles.settle_again)
+            self.every(_HOUSEKEEPING_MS, self.replica_hosting.retry_after_full_disk)
         around.touched(self)
 
     def die(self, *, loses_power: bool = False, loses_disk: bool = False) -> None:
@@ -194,7 +204,7 @@ class SimulatedBroker:
 
     def _close(self) -> None:
         self._stop()
-        note_high_watermarks(self.log_dirs, self.partitions)
+        note_replicas(self.log_dirs, self.partitions)
         self.around.tree.end_session(self.session.store.session)
         self.log_dirs.close(self.now_ms(), run=self.session.clean_run)
 
@@ -309,7 +319,7 @@ class SimulatedBroker:
 
     def _apply(self, batch: ChangeBatch) -> None:
         if self._gate.admits(batch):
-            self.roles.apply(batch)
+            self.feed.apply(batch)
 
     async def _follow_changes(self) -> None:
         while True:
@@ -349,9 +359,10 @@ class SimulatedBroker:
         return decode_answer(kind, answer) if isinstance(answer, bytes) else None
 
     async def _propose_isrs(self) -> None:
-        """As `broker.isr_updates` does."""
+        """As `broker.replicas.isr_updates` does."""
         while True:
             await self.sleep(_ISR_CHECK_MS)
+            await self._raise_epochs()
             proposed = self._proposals.due(
                 self.partitions,
                 now_ms=self.now_ms(),
@@ -362,6 +373,18 @@ class SimulatedBroker:
                 answer = await self.ask(request_of(self.broker_id, self.epoch, proposed))
                 if answer is not None:
                     self._proposals.answered(proposed, answer, now_ms=self.now_ms())
+
+    async def _raise_epochs(self) -> None:
+        """As `broker.replicas.epoch_raising` does."""
+        newer = self.replica_hosting.newer_logs()
+        if newer and self.replica_hosting.is_registered:
+            logs = tuple(
+                LogEpoch(topic_id=topic_id, partition=partition, leader_epoch=epoch)
+                for (topic_id, partition), epoch in newer.items()
+            )
+            await self.ask(
+                RaiseEpochs(broker_id=self.broker_id, broker_epoch=self.epoch, logs=logs)
+            )
 
     # ---- by itself
 
@@ -386,20 +409,4 @@ def _settings(broker_id: int, min_isr: int) -> BrokerSettings:
             "log.dirs": LOG_DIR,
             "min.insync.replicas": str(min_isr),
         }
-    )
-
-
-@cache
-def _no_groups(settings: BrokerSettings) -> Groups:
-    """A coordinator that is never asked: there is no topic for its groups."""
-
-    def never(_: object) -> Any:
-        raise AssertionError("a group in a simulation without groups")
-
-    return Groups(
-        group_settings(settings),
-        partition_count=lambda: 0,
-        wall_clock_ms=lambda: 0,
-        new_uuid=lambda: "",
-        spawn=never,
     )

@@ -10,7 +10,6 @@ from random import Random
 from typing import Final, NamedTuple, Protocol
 
 from headrace.ids import TopicPartition
-from headrace.log.append_result import Refused
 from headrace.records.batch_builder import PLAIN, BatchOptions, build_batch, records_at
 from headrace.testing.simulation.broker import Condition, SimulatedBroker
 from headrace.testing.simulation.follower import fetched
@@ -20,6 +19,7 @@ from headrace.testing.virtual_clock import VirtualClock
 from headrace.testing.virtual_network import Reply, VirtualNetwork
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import PartitionData
+from headrace.wire.refusal import Refusal
 
 _TIMEOUT_MS: Final = 200
 _RETRY_MS: Final = 40
@@ -174,6 +174,7 @@ class SimulatedConsumer:
         self._client = _Client(around, place)
         self._around = around
         self.where = where
+        self.is_stopped = False
         self.position = 0
 
     def start(self) -> None:
@@ -198,6 +199,8 @@ class SimulatedConsumer:
         )
 
     def _on(self, answer: object) -> None:
+        if self.is_stopped:
+            return
         where, delay_ms = self.where, 80
         if isinstance(answer, PartitionData):
             truth = self._around.invariants.truths[where]
@@ -221,8 +224,8 @@ def answer_produce(
     if partition is None:
         reply(Produced(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         return
-    appended = partition.append(bytearray(batch), acks=acks, now_ms=broker.now_ms())
-    if isinstance(appended, Refused):
+    appended = partition.append((bytearray(batch),), acks=acks, now_ms=broker.now_ms())
+    if isinstance(appended, Refusal):
         reply(Produced(appended.error_code))
         return
     broker.check_right_to_append()

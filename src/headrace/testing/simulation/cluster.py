@@ -58,7 +58,7 @@ class Cluster:
         self.seen_sessions: dict[int, int] = {}
         self.timed_out: set[int] = set()  # sessions
         self.steps = 0
-        self._roles: dict[tuple[int, TopicPartition], int] = {}
+        self._hosting: dict[tuple[int, TopicPartition], int] = {}
         self.story: deque[tuple[int, int, tuple[object, ...]]] = deque(maxlen=_STORY_LENGTH)
         self.tree = MemoryTree(self._on_write)
         self.tree.write([Create(path) for path in ROOTS], 0)
@@ -95,8 +95,8 @@ class Cluster:
         for partition in broker.partitions:
             key = broker.broker_id, partition.topic_partition
             role = partition.leader_epoch if partition.is_leader else ~partition.leader_epoch
-            if self._roles.get(key) != role:
-                self._roles[key] = role
+            if self._hosting.get(key) != role:
+                self._hosting[key] = role
                 self._note_role(broker, partition)
         self.invariants.look(broker.broker_id, broker.life, broker.log_dirs, broker.partitions)
 
@@ -273,14 +273,19 @@ def run_plan(plan: Plan) -> Outcome:
         cluster.mend()
         cluster.judge()
     except Exception as error:
-        raise SimulationFailed(_report(cluster, error)) from error
+        raise SimulationFailed(report(cluster, error)) from error
     finally:
         logging.disable(disabled)
         for broker in cluster.brokers.values():
             broker.end()
+    return outcome_of(cluster)
+
+
+def outcome_of(cluster: Cluster) -> Outcome:
+    """What came of a run that went well."""
     truths = cluster.invariants.truths.values()
     return Outcome(
-        plan.seed,
+        cluster.plan.seed,
         cluster.steps,
         cluster.clock.now_ms - _START_MS,
         sum(truth.end for truth in truths),
@@ -296,7 +301,8 @@ def _short(path: str, node: Node) -> str:
     return f"v{node.version} of {node.created_txn}: {text}"
 
 
-def _report(cluster: Cluster, error: Exception) -> str:
+def report(cluster: Cluster, error: Exception) -> str:
+    """The story of a run that failed, and how to see it again."""
     plan = cluster.plan
     lines = [
         f"  {step:6d} {at:6d} ms  {' '.join(map(str, words))}" for step, at, words in cluster.story

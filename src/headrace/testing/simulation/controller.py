@@ -1,6 +1,6 @@
-"""One broker's candidate for the controller's seat, as `headrace.controller.driver` is, on virtual time.
+"""One broker's candidate for the controllership, as `headrace.controller.driver` is, on virtual time.
 
-The term that decides, writes and publishes is the real one, and so is the seat; only the queue and the waiting are
+The term that decides, writes and publishes is the real one, and so is the controllership; only the queue and the waiting are
 simulated.
 """
 
@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from headrace.controller import seat
+from headrace.controller import controllership
 from headrace.controller.changes import ChangeBatch, encode
+from headrace.controller.controller_requests import decode_event, encode_answer
 from headrace.controller.core import Event
-from headrace.controller.questions import decode_event, encode_answer
 from headrace.controller.term import Term, TermParts
 from headrace.coordination.nodes import BrokerNode, BrokerSessionNode, ControllerNode
 from headrace.coordination.store import SessionLost, StoreFailed, WriteUncertain
@@ -81,11 +81,11 @@ class SimulatedController:
     # ---- the work
 
     async def run(self) -> None:
-        """Campaign for the seat, hold it, campaign again."""
+        """Campaign for the controllership, hold it, campaign again."""
         while True:
             try:
                 await self._campaign()
-            except (SessionLost, WriteUncertain, seat.SeatLost):
+            except (SessionLost, WriteUncertain, controllership.ControllershipLost):
                 pass
             self._resign()
             await Pause(self._rest)
@@ -95,11 +95,11 @@ class SimulatedController:
 
     async def _campaign(self) -> None:
         store, broker_id = self._parts.store, self._parts.broker_id
-        mandate = await seat.take(store, broker_id, self._clock())
-        if mandate is None:
+        epoch_fence = await controllership.take(store, broker_id, self._clock())
+        if epoch_fence is None:
             await self._wait_until_free()
             return
-        term = Term(self._parts, mandate, self._publish)
+        term = Term(self._parts, epoch_fence, self._publish)
         cancels = [
             await store.watch_node(ControllerNode.PATH, self._signal),
             await store.watch_children(BrokerNode.ROOT, self._signal),
@@ -114,8 +114,10 @@ class SimulatedController:
                 event, reply = self._work.popleft()
                 if event is not None:
                     reply(await _answer(term, event))
-                elif await seat.holder(store) != broker_id:
-                    raise seat.SeatLost("the seat was given to another")
+                elif await controllership.holder(store) != broker_id:
+                    raise controllership.ControllershipLost(
+                        "the controllership was given to another"
+                    )
                 else:
                     await term.look_at_brokers()
         finally:
@@ -123,11 +125,11 @@ class SimulatedController:
                 cancel()
 
     async def _wait_until_free(self) -> None:
-        """As `seat.wait_until_free`."""
+        """As `controllership.wait_until_free`."""
         store = self._parts.store
         cancel = await store.watch_node(ControllerNode.PATH, self._signal)
         try:
-            while await seat.holder(store) != -1:
+            while await controllership.holder(store) != -1:
                 if not self._work:
                     await Pause(self._arm)
                 self._work.clear()
@@ -144,7 +146,7 @@ class SimulatedController:
             wake()
 
     def _signal(self) -> None:
-        """Somebody came or went, or the seat changed: look, a moment later."""
+        """Somebody came or went, or the controllership changed: look, a moment later."""
         self._deliver(2, lambda: self._put(None, lambda _: None))
 
     def _resign(self) -> None:
@@ -168,7 +170,7 @@ class SimulatedController:
 async def _answer(term: Term, event: Event[Any]) -> bytes | None:
     try:
         return encode_answer(await term.perform(event))
-    except (SessionLost, WriteUncertain, seat.SeatLost):
+    except (SessionLost, WriteUncertain, controllership.ControllershipLost):
         raise
     except StoreFailed:
         return None  # the store refused as a whole: nothing was written

@@ -254,8 +254,11 @@ class Nemesis:
         tree, removals = self._around.tree, []
         if tree.get(BrokerNode.path(broker.broker_id)) is not None:
             removals.append(Delete(BrokerNode.path(broker.broker_id)))
-        seat = tree.get(ControllerNode.PATH)
-        if seat is not None and ControllerNode.decode(seat.data).brokerid == broker.broker_id:
+        controller_node = tree.get(ControllerNode.PATH)
+        if (
+            controller_node is not None
+            and ControllerNode.decode(controller_node.data).brokerid == broker.broker_id
+        ):
             removals.append(Delete(ControllerNode.PATH))
         if removals:
             tree.write(removals, 0)

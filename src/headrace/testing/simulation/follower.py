@@ -9,12 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from headrace.broker.fetch_sessions import FetchSession, WantedKey
+from headrace.broker.fetching.fetch_sessions import FetchSession, SessionPartitionKey
 from headrace.errors import DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
-from headrace.log.append_result import Refused
 from headrace.replication.fetch_session import FollowerSession
-from headrace.replication.following import Taken, counts, is_taken_whole, take, take_start
+from headrace.replication.following import FetchOutcome, counts, is_taken_whole, take, take_start
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.virtual_network import Reply
@@ -29,6 +28,7 @@ from headrace.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from headrace.wire.refusal import Refusal
 
 if TYPE_CHECKING:
     from headrace.testing.simulation.broker import SimulatedBroker
@@ -40,7 +40,7 @@ _MAX_BYTES: Final = 300  # a few batches at a time
 
 
 class SimulatedFollowers:
-    """What one broker follows: `broker.roles.Following`."""
+    """What one broker follows: `broker.replicas.replica_hosting.ReplicaFetchers`."""
 
     def __init__(self, broker: "SimulatedBroker") -> None:
         self._broker = broker
@@ -82,7 +82,7 @@ class SimulatedFollowers:
                 continue
             if now_ms - looked_ms >= _LOOK_AROUND_MS:
                 looked_ms = now_ms
-                session.stir_all()
+                session.mark_all_changed()
             request = _request(broker, session)
             response = await broker.call(leader_id, partial(answer_fetch, request))
             if not isinstance(response, FetchResponse):
@@ -107,7 +107,7 @@ class SimulatedFollowers:
                 if not is_taken_whole(answer) or not counts(*found):
                     session.start_over()
                 if counts(*found):
-                    session.stir(found[0])
+                    session.mark_changed(found[0])
                     try:
                         await self._take(leader_id, found[0], answer)
                     except DiskFull:
@@ -119,17 +119,17 @@ class SimulatedFollowers:
     async def _take(self, leader_id: int, partition: Partition, answer: PartitionData) -> None:
         broker = self._broker
         taken = take(partition, answer, now_ms=broker.now_ms())
-        if taken is Taken.ASK_FOR_START:
+        if taken is FetchOutcome.ASK_FOR_START:
             epoch, where = partition.leader_epoch, partition.topic_partition
             start = await broker.call(
                 leader_id, lambda other, reply: answer_start(other, where, epoch, reply)
             )
             if not counts(partition, epoch):
                 return
-            taken = Taken.WAIT
+            taken = FetchOutcome.WAIT
             if isinstance(start, int):
                 taken = take_start(partition, start, now_ms=broker.now_ms())
-        if taken is Taken.WAIT:
+        if taken is FetchOutcome.WAIT:
             self._wait(leader_id, partition)
 
     def _wait(self, leader_id: int, partition: Partition) -> None:
@@ -167,7 +167,7 @@ def answer_fetch(request: FetchRequest, broker: "SimulatedBroker", reply: Reply)
         reply(FetchResponse(error_code=session))
         return
     is_over = False
-    waiting: dict[WantedKey, Partition] = {}
+    waiting: dict[SessionPartitionKey, Partition] = {}
 
     def look(*, at_last: bool = False) -> None:
         nonlocal is_over
@@ -179,22 +179,22 @@ def answer_fetch(request: FetchRequest, broker: "SimulatedBroker", reply: Reply)
             is_over = True
             timeout.call_off()
             for partition in waiting.values():
-                partition.appended.remove(look)
+                partition.append_waiters.remove(look)
             if session is not None:
-                session.on_growth = None
+                session.on_append = None
             reply(_response(session, answers))
             _stand(broker, request, session, answers)
             return
         for key, _ in asks:
             if key not in waiting and (hosted := _hosted(broker, key)) is not None:
                 waiting[key] = hosted
-                hosted.appended.add(look)
+                hosted.append_waiters.add(look)
 
     timeout = broker.deliver(_MAX_WAIT_MS, lambda: look(at_last=True))
     if session is not None:
         assert request.replica_state is not None
-        session.look_around(request.replica_state.replica_epoch, broker.now_ms())
-        session.on_growth = look
+        session.wake_expired(request.replica_state.replica_epoch, broker.now_ms())
+        session.on_append = look
     look()
 
 
@@ -202,22 +202,22 @@ def _stand(
     broker: "SimulatedBroker",
     request: FetchRequest,
     session: FetchSession | None,
-    answers: list[tuple[WantedKey, PartitionData]],
+    answers: list[tuple[SessionPartitionKey, PartitionData]],
 ) -> None:
     """What a follower has all of is not looked at again before it stirs."""
     assert request.replica_state is not None
     for key, answer in answers:
         hosted = _hosted(broker, key)
-        if session is None or hosted is None or _is_news(answer) or key not in session.wanted:
+        if session is None or hosted is None or _is_news(answer) or key not in session.partitions:
             continue
-        session.stand(key, hosted, request.replica_state.replica_id)
+        session.mark_idle(key, hosted, request.replica_state.replica_id)
 
 
 def _asks(
     request: FetchRequest, session: FetchSession | None
-) -> list[tuple[WantedKey, FetchPartition]]:
+) -> list[tuple[SessionPartitionKey, FetchPartition]]:
     if session is not None:
-        return [(key, session.wanted[key].ask) for key in session.restless]
+        return [(key, session.partitions[key].ask) for key in session.active]
     return [
         (((topic.topic, topic.topic_id), ask.partition), ask)
         for topic in request.topics
@@ -225,21 +225,21 @@ def _asks(
     ]
 
 
-def _hosted(broker: "SimulatedBroker", key: WantedKey) -> Partition | None:
+def _hosted(broker: "SimulatedBroker", key: SessionPartitionKey) -> Partition | None:
     (_, topic_id), index = key
     name = broker.partitions.topic_name(topic_id)
     return None if name is None else broker.partitions.get(name, index)
 
 
 def _response(
-    session: FetchSession | None, answers: list[tuple[WantedKey, PartitionData]]
+    session: FetchSession | None, answers: list[tuple[SessionPartitionKey, PartitionData]]
 ) -> FetchResponse:
     """All of it, or what a session has not heard yet."""
     if session is not None:
         answers = [
             (key, answer)
             for key, answer in answers
-            if key in session.wanted and session.wanted[key].has_news(_as_told(answer))
+            if key in session.partitions and session.partitions[key].has_news(_as_told(answer))
         ]
     return FetchResponse(
         session_id=0 if session is None else session.session_id,
@@ -268,7 +268,7 @@ def _is_news(answer: PartitionData) -> bool:
 
 
 def _read(
-    broker: "SimulatedBroker", request: FetchRequest, key: WantedKey, ask: FetchPartition
+    broker: "SimulatedBroker", request: FetchRequest, key: SessionPartitionKey, ask: FetchPartition
 ) -> PartitionData:
     partition = _hosted(broker, key)
     if partition is None:
@@ -288,9 +288,9 @@ def _read(
     return fetched(ask.partition, found)
 
 
-def fetched(index: int, found: PartitionRead | Refused) -> PartitionData:
+def fetched(index: int, found: PartitionRead | Refusal) -> PartitionData:
     """What a read yields, as an answer on the wire."""
-    if isinstance(found, Refused):
+    if isinstance(found, Refusal):
         return PartitionData(partition_index=index, error_code=found.error_code)
     diverging = found.diverging
     return PartitionData(

@@ -1,22 +1,23 @@
-"""What a simulated broker does by itself, again and again: as `broker.housekeeping` does, but at once."""
+"""What a simulated broker does by itself, again and again: as `broker.upkeep.housekeeping` does, but at once."""
 
 from contextlib import suppress
 from typing import Final
 
+from headrace.broker.upkeep.housekeeping import note_replicas
 from headrace.errors import DiskFull
-from headrace.log.disk import Disk
+from headrace.log.files.disk import Disk
 from headrace.log.log_dirs import LogDirs
 from headrace.log.retention import delete_old_segments
 from headrace.replication.partition_table import PartitionTable
 
-_BIRTHS_AT_ONCE: Final = 100
+_NEW_LOGS_AT_ONCE: Final = 100
 
 
-def sync_births(log_dirs: LogDirs) -> None:
+def sync_new_logs(log_dirs: LogDirs) -> None:
     """Make the identity of new logs durable."""
-    for directory, births in list(log_dirs.births(_BIRTHS_AT_ONCE)):
-        births.run()
-        log_dirs.born(directory, births)
+    for directory, new_log_sync in list(log_dirs.new_log_syncs(_NEW_LOGS_AT_ONCE)):
+        new_log_sync.run()
+        log_dirs.mark_durable(directory, new_log_sync)
 
 
 def keep_house(log_dirs: LogDirs, partitions: PartitionTable, disk: Disk, now_ms: int) -> None:
@@ -33,19 +34,9 @@ def keep_house(log_dirs: LogDirs, partitions: PartitionTable, disk: Disk, now_ms
                 delete_old_segments(log, high_watermark=partition.high_watermark, now_ms=now_ms)
         for path in log.removable(now_ms):
             disk.remove(path)
-    note_high_watermarks(log_dirs, partitions)
+    note_replicas(log_dirs, partitions)
     for checkpoints in log_dirs.checkpoints():
         with suppress(DiskFull):
             for path, content in checkpoints.files:
                 disk.replace(path, content)
             log_dirs.checkpointed(checkpoints)
-
-
-def note_high_watermarks(log_dirs: LogDirs, partitions: PartitionTable) -> None:
-    """Let the next checkpoint tell how far each partition is committed."""
-    for directory in log_dirs.online:
-        directory.high_watermarks = {
-            where: partition.high_watermark
-            for where in directory.logs
-            if (partition := partitions.get(*where)) is not None
-        }

@@ -164,11 +164,7 @@ class Invariants:
                 f"leader completeness: {where} is led by {who} in epoch {epoch}, "
                 f"which has {view.good_to} of {truth.end}"
             )
-        if (
-            leader.high_watermark > truth.end
-            and stored is not None
-            and stored.leader_epoch == epoch
-        ):
+        if view.high_watermark > truth.end and stored is not None and stored.leader_epoch == epoch:
             counted = {*leader.isr, *(leader.proposed_isr or ())}
             if not counted.issuperset(stored.isr):
                 raise Violation(

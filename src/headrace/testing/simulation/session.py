@@ -114,7 +114,7 @@ class SimulatedSession:
             self._report(SessionState.CONNECTED)
         elif node is None or node.created_txn != self.run.broker_epoch:
             # Others took it for dead. As good as a lost session.
-            self._broker.roles.session_changed(SessionState.LOST)
+            self._broker.replica_hosting.session_changed(SessionState.LOST)
             self._begin_again()
         else:
             self._report(SessionState.CONNECTED)
@@ -127,7 +127,7 @@ class SimulatedSession:
     def _report(self, state: SessionState) -> None:
         if self.store.session_state is not state:
             self.store.report(state)
-            self._broker.roles.session_changed(state)
+            self._broker.replica_hosting.session_changed(state)
 
     # ---- the registration
 
@@ -144,7 +144,7 @@ class SimulatedSession:
         is_first = self.run == UNKNOWN_RUN
         since = self._previous.since_epoch
         self.run = CleanRun(epoch, epoch if since == -1 else since)
-        self._broker.roles.registered()
+        self._broker.replica_hosting.registered()
         if is_first:
             self._broker.join()
 
@@ -179,9 +179,9 @@ class SimulatedSession:
             if writes:
                 if not self._takes_over:
                     return None
-                seat = await self.store.get(ControllerNode.PATH)
-                if seat is not None and self._is_ours(seat):
-                    writes.append(Delete(ControllerNode.PATH, seat.version))
+                controller_node = await self.store.get(ControllerNode.PATH)
+                if controller_node is not None and self._is_ours(controller_node):
+                    writes.append(Delete(ControllerNode.PATH, controller_node.version))
             if session is None or session.data != session_words:
                 writes.append(Create(session_path, session_words, ephemeral=True))
             writes.append(Create(path, words, ephemeral=True))
@@ -191,5 +191,5 @@ class SimulatedSession:
             return None
         return created.created_txn if created is not None and created.data == words else None
 
-    def _is_ours(self, seat: Node) -> bool:
-        return ControllerNode.decode(seat.data).brokerid == self._broker.broker_id
+    def _is_ours(self, controller_node: Node) -> bool:
+        return ControllerNode.decode(controller_node.data).brokerid == self._broker.broker_id

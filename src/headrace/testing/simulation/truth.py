@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from headrace.coordination.nodes import PartitionStateNode
 from headrace.ids import TopicPartition
-from headrace.log.append_result import Refused
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch_view import headers_in, read_header
 from headrace.replication.partition import Partition
+from headrace.wire.refusal import Refusal
 
 _MAX_READ_BYTES: Final = 1 << 20
 AFTER_EPOCH: Final = 16  # bytes of a batch before this one are stamped by the leader
@@ -103,7 +103,7 @@ def read_batches(log: PartitionLog, offset: int) -> list[Batch]:
     batches: list[Batch] = []
     while offset < log.log_end_offset:
         found = log.read(offset, _MAX_READ_BYTES, log.log_end_offset)
-        if isinstance(found, Refused) or not found.length:
+        if isinstance(found, Refusal) or not found.length:
             raise Violation(f"{log.topic_partition} cannot be read at {offset}: {found}")
         data = found.copy()
         with memoryview(data) as view:
