@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format simulate bench pins clean
+.PHONY: help setup demo test check format simulate simulate-brokers mutants bench pins clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,9 +30,7 @@ demo: setup  ## show what Headrace does, end to end; ends by itself
 	@$(BIN)/python -m headrace.cli.main demo
 
 test: setup  ## run the tests, two files at a time (HEADRACE_REQUIRE_ALL=1: a missing tool is a failure, not a skip)
-	@$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS) || { \
-	  echo "what failed beside other tests is run once more, alone:"; \
-	  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup  ## lint, types, import contracts
 	@$(BIN)/ruff check .
@@ -46,6 +44,12 @@ format: setup  ## format the code and apply the safe lint fixes
 
 simulate: setup  ## play a simulated cluster under faults (SEEDS=5000 for more of them)
 	@$(BIN)/python -m headrace.testing.simulation --seeds $(or $(SEEDS),1000)
+
+simulate-brokers: setup  ## the same with whole real brokers in virtual time (SEEDS=5000, JOBS=2)
+	@$(BIN)/python -m headrace.testing.broker_simulation --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),2)
+
+mutants: setup  ## break one rule of the cluster at a time: the simulations must notice each
+	@$(BIN)/python -m pytest -q -n 2 tests/simulation -k variant
 
 bench: setup  ## measure Headrace beside Apache Kafka (ONLY="produce consume" for some of it)
 	@$(BIN)/python -m bench $(ONLY)

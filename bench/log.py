@@ -15,10 +15,10 @@ from statistics import median
 from bench.report import Line, Report
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended
-from headrace.log.disk import Disk
-from headrace.log.file_slice import FileSlice
+from headrace.log.files.disk import Disk
+from headrace.log.files.file_slice import FileSlice
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import build_batch
@@ -69,7 +69,7 @@ def _open(disk: Disk, directory: str, known: Checkpointed | None = None) -> Part
 
 
 def _fill(log: PartitionLog, batch: bytearray) -> None:
-    log.append_as_leader(batch, leader_epoch=1, now_ms=NOW_MS, from_client=False)
+    log.append_as_leader([batch], leader_epoch=1, now_ms=NOW_MS, from_client=False)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -114,7 +114,7 @@ def _append(scratch: str, batch_bytes: int, total_bytes: int, at_least: float | 
         def work() -> None:
             for _ in range(count):
                 stamp(batch, 0, 0, -1)  # as clients send it
-                appended = log.append_as_leader(batch, leader_epoch=1, now_ms=NOW_MS)
+                appended = log.append_as_leader([batch], leader_epoch=1, now_ms=NOW_MS)
                 assert type(appended) is Appended, appended
 
         spent = _timed(work)

@@ -5,9 +5,14 @@ import uuid
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
-from tests.support import leftovers, tools
+from tests.support import leftovers, retried_tests, tools
 from tests.support.apache_kafka import ApacheKafka
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("headrace", deadline=None)
+settings.load_profile("headrace")
 
 BROKERS = ("headrace", "headrace-cluster", "apache-kafka")
 
@@ -38,9 +43,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Mark every process of this run; the processes of pytest-xdist find the mark there already."""
     os.environ.setdefault(leftovers.MARK, uuid.uuid4().hex)
+    reasons = retried_tests.read_list(retried_tests.LIST.read_text(encoding="utf-8"))
+    config.pluginmanager.register(retried_tests.RetriedTests(reasons))
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,13 +9,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.ids import TopicPartition as OurTopicPartition
-from headrace.log.checkpoint import (
+from headrace.log.files.checkpoint import (
     CLEANER_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     read_offsets,
 )
-from headrace.log.os_disk import OsDisk
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.recovery import Checkpointed
 from headrace.records.batch_reader import Record
 from tests.conformance.clients.confluent import received
@@ -82,8 +82,13 @@ def run_transactions(address: str) -> None:
             producers[1].abort_transaction(30)
 
 
-def consume(kafka: ApacheKafka, name: str, *, isolation: str = "read_uncommitted") -> list[Record]:
-    """Everything that Kafka's consumers see of a partition."""
+def consume(
+    kafka: ApacheKafka, name: str, *, isolation: str = "read_uncommitted", least_end: int = 0
+) -> list[Record]:
+    """Everything that Kafka's consumers see of a partition.
+
+    A leader that has just started has the high watermark of its checkpoint for a moment; `least_end` waits for a later one.
+    """
     topic, _, partition = name.rpartition("-")
     consumer = Consumer(
         {
@@ -96,7 +101,9 @@ def consume(kafka: ApacheKafka, name: str, *, isolation: str = "read_uncommitted
     )
     records: list[Record] = []
     try:
-        start, _ = watermarks(consumer, TopicPartition(topic, int(partition)))
+        place = TopicPartition(topic, int(partition))
+        wait_until(lambda: watermarks(consumer, place)[1] >= least_end, kafka)
+        start, _ = watermarks(consumer, place)
         consumer.assign([TopicPartition(topic, int(partition), start)])
         while True:
             message = consumer.poll(30)
@@ -105,9 +112,9 @@ def consume(kafka: ApacheKafka, name: str, *, isolation: str = "read_uncommitted
             if error is not None and error.name() == "_PARTITION_EOF":
                 return records
             found = received(message)
-            place, record = found.offset, found.record
+            offset, record = found.offset, found.record
             records.append(
-                Record(place, record.timestamp_ms, record.key, record.value, record.headers)
+                Record(offset, record.timestamp_ms, record.key, record.value, record.headers)
             )
     finally:
         consumer.close()

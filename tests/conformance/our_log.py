@@ -7,9 +7,9 @@ from pathlib import Path
 
 from headrace.ids import TopicPartition
 from headrace.log.append_result import Appended
-from headrace.log.file_slice import FileSlice
+from headrace.log.files.file_slice import FileSlice
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch
@@ -38,7 +38,9 @@ class OurLog:
         """Append one batch of `count` records; returns its base offset."""
         records = [self._record(number) for number in range(count)]
         batch = build_batch(records, options or BatchOptions(codec=self.codec))
-        appended = self.log.append_as_leader(batch, leader_epoch=self.leader_epoch, now_ms=START_MS)
+        appended = self.log.append_as_leader(
+            [batch], leader_epoch=self.leader_epoch, now_ms=START_MS
+        )
         assert isinstance(appended, Appended), appended
         self.records += [
             record._replace(offset=appended.base_offset + record.offset) for record in records
@@ -84,7 +86,7 @@ class OurLog:
             timestamp=START_MS,
         )
         appended = self.log.append_as_leader(
-            marker, leader_epoch=self.leader_epoch, now_ms=START_MS, from_client=False
+            [marker], leader_epoch=self.leader_epoch, now_ms=START_MS, from_client=False
         )
         assert isinstance(appended, Appended), appended
         self.markers.append((appended.base_offset, control_type))

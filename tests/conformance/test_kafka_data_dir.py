@@ -10,8 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.ids import TopicPartition as OurTopicPartition
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_dirs import LogDirs
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch_reader import Record
 from headrace.records.compression import Codec
@@ -119,8 +119,14 @@ def compact(kafka: ApacheKafka) -> None:
         500,
         bytes(8_000),
     )
-    # The last of each of the 40 keys in the three cleaned segments, and the active segment as it was written.
-    wait_until(lambda: len(consume(kafka, "compacted-0")) == 40 + 500 - 372, kafka)
+    wait_until(lambda: is_compacted(kafka, "compacted-0"), kafka)
+
+
+def is_compacted(kafka: ApacheKafka, name: str) -> bool:
+    """Whether each key is there once in the segments before the active one, wherever Kafka has rolled them."""
+    active_from = max(int(path.stem) for path in (kafka.data_dir / name).glob("*.log"))
+    keys = [record.key for record in consume(kafka, name) if record.offset < active_from]
+    return len(keys) == len(set(keys)) > 0
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -185,7 +191,8 @@ def test_kafka_reads_what_our_log_wrote(tmp_path: Path, how: str) -> None:
         kafka.start()
         for codec, ours in written.items():
             name = f"ours-{codec.name.lower()}"
-            assert consume(kafka, f"{name}-0") == ours.records
+            least_end = ours.records[-1].offset + 1
+            assert consume(kafka, f"{name}-0", least_end=least_end) == ours.records
             committed = consume(kafka, f"{name}-0", isolation="read_committed")
             assert [record.offset for record in committed] == sorted(ours.committed_offsets())
             send(

@@ -22,11 +22,11 @@ import pytest
 from headrace.cli.main import TOOLS
 from tests.docs.own_machine import NOT_ALLOWED
 from tests.docs.pages import ROOT, Block, all_pages, blocks_of, indented_blocks_of
-from tests.pipelines.test_pages import PAGES as PAGES_ABOUT_SPARK
+from tests.pipelines.test_pages import PAGES, PAGES_ABOUT_SCHEMAS
 from tests.support.tools import require_all
 
 TIMEOUT_S = 240
-USUAL_PORTS = (2181, 8081, 9092, 9093, 9094, 9192, 9308)
+USUAL_PORTS = (2181, 8081, 8082, 9092, 9093, 9094, 9192, 9308)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,11 @@ WORLDS = {
     "schema-registry": World(
         ("docs/schema-registry.md", "docs/tools/schema-registry-start.md"), needs=("curl",)
     ),
-    "around": World(("docs/metrics.md", "docs/testing/simulation.md"), needs=("curl",)),
+    "rest-proxy": World(("docs/rest-proxy.md", "docs/tools/rest-start.md"), needs=("curl",)),
+    "around": World(
+        ("docs/metrics.md", "docs/testing/simulation.md", "docs/testing/broker-simulation.md"),
+        needs=("curl",),
+    ),
 }
 # Pages whose Python is complete, with a broker on localhost:9092; elsewhere it is there to be read.
 PYTHON_PAGES = ("README.md", "docs/testing.md")
@@ -92,7 +96,7 @@ def commands_of(page: str) -> list[Block]:
 
 def test_every_page_with_commands_is_gone_through() -> None:
     here = {page for world in WORLDS.values() for page in world.pages}
-    gone_through = here | {f"docs/{page}" for page in PAGES_ABOUT_SPARK}
+    gone_through = here | {f"docs/{page}" for page in (*PAGES, *PAGES_ABOUT_SCHEMAS)}
     assert {page for page in all_pages() if commands_of(page)} == gone_through
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from headrace.log.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE
+from headrace.log.files.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE
 from headrace.records.batch_reader import Record
 from tests.conformance.clients.confluent import Confluent
 from tests.conformance.kafka_data import (

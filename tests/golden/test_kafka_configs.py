@@ -11,22 +11,18 @@ from typing import NamedTuple
 
 import pytest
 
-from headrace.broker.settings import describe
-from headrace.broker.settings.alter import (
-    AlterOutcome,
-    validate_incremental,
-    validate_replacement,
-)
-from headrace.broker.settings.alteration import Alteration
-from headrace.broker.settings.definitions.setting import Effect
-from headrace.broker.settings.describe import ConfigEntry
-from headrace.broker.settings.resolution import (
+from headrace.settings import describe
+from headrace.settings.alter import AlterOutcome, validate_incremental, validate_replacement
+from headrace.settings.alteration import Alteration
+from headrace.settings.definitions.setting import Effect
+from headrace.settings.describe import ConfigEntry
+from headrace.settings.resolution import (
     LISTENER_PREFIX,
     ConfigLayers,
     broker_setting,
     with_both_ids,
 )
-from headrace.broker.settings.resource import Resource, ResourceType
+from headrace.settings.resource import Resource, ResourceType
 
 RECORDED = json.loads(Path(__file__).with_name("kafka_configs.json").read_text())
 PLAIN, RICH = RECORDED["plain"], RECORDED["rich"]
@@ -223,6 +219,6 @@ def test_a_change_is_answered_as_kafka_does(
         return  # Kafka complains that its controller's listener is gone.
     assert message is not None
     # Ours may add the nearest known name; Scala's `require` adds two words that mean nothing.
-    assert outcome.refusal.message.partition("; nearest")[0] == message.removeprefix(
+    assert outcome.refusal.text.partition("; nearest")[0] == message.removeprefix(
         "requirement failed: "
     )

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from headrace.ids import TopicPartition
-from headrace.log.checkpoint import (
+from headrace.log.files.checkpoint import (
     read_epochs,
     read_offsets,
     read_topic_id,
@@ -11,15 +11,15 @@ from headrace.log.checkpoint import (
     write_offsets,
     write_topic_id,
 )
+from headrace.log.files.meta_properties import claim_directory
+from headrace.log.files.recovery_notes import RecoveryNotes, read_notes, write_notes
 from headrace.log.log_config import LogConfig
-from headrace.log.meta_properties import claim_directory
-from headrace.log.offset_index import OffsetIndex
-from headrace.log.producer_snapshot import decode_snapshot, encode_snapshot
-from headrace.log.producer_state import ProducerState
-from headrace.log.recovery_notes import RecoveryNotes, read_notes, write_notes
-from headrace.log.segment import Segment
-from headrace.log.time_index import TimeIndex, TimestampOffset
-from headrace.log.txn_index import AbortedTxn, TxnIndex
+from headrace.log.producers.producer_snapshot import decode_snapshot, encode_snapshot
+from headrace.log.producers.producer_state import ProducerState
+from headrace.log.segments.offset_index import OffsetIndex
+from headrace.log.segments.segment import Segment
+from headrace.log.segments.time_index import TimeIndex, TimestampOffset
+from headrace.log.segments.txn_index import AbortedTxn, TxnIndex
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import read_header, stamp
@@ -66,7 +66,7 @@ def example_segment(disk: MemoryDisk) -> Segment:
         ]
         batch = build_batch(records)
         assert len(batch) == 97
-        segment.append(batch, read_header(batch))
+        segment.append([batch], [read_header(batch)])
     segment.seal()
     return segment
 

@@ -9,8 +9,8 @@ import os
 import sys
 from random import Random
 
+from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.os_disk import OsDisk
 from headrace.log.partition_log import PartitionLog
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record

@@ -36,7 +36,7 @@ def fill_a_compacted_topic(broker: HeadraceProcess) -> None:
 
 def cleaners(broker: HeadraceProcess) -> list[psutil.Process]:
     children = psutil.Process(broker.pid).children(recursive=True)
-    return [each for each in children if "headrace.broker.cleaner_process" in each.cmdline()]
+    return [each for each in children if "headrace.broker.upkeep.cleaner_process" in each.cmdline()]
 
 
 def wait_until(is_so: Callable[[], object], broker: HeadraceProcess) -> None:

@@ -14,8 +14,8 @@ from tests.programs.conftest import Headrace, Unique, command, run_command
 from tests.support import kafka_tools
 from tests.support.broker import Broker
 from tests.support.kafka_tools import Output
-from tests.unit.cli import internal_record_samples
-from tests.unit.cli.internal_record_samples import Sample
+from tests.unit.cli.dump import internal_record_samples
+from tests.unit.cli.dump.internal_record_samples import Sample
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka_log_dir"
 

@@ -59,6 +59,7 @@ ALONE = {
     "server-start": ["--override", "listeners=PLAINTEXT://127.0.0.1:0", "--override", "log.dirs={dir}"],
     "zookeeper-start": ["{zookeeper}"],
     "schema-registry-start": ["--override", "listeners=http://127.0.0.1:0", "--override", f"kafkastore.bootstrap.servers={NOBODY}"],
+    "rest-start": ["--override", "listeners=http://127.0.0.1:0", "--override", f"bootstrap.servers={NOBODY}"],
     "storage": ["format", "-t", "x", "-c", "{server}"],
     "dump-log": ["--files", "{segment}"],
     "completion": ["bash"],

@@ -106,3 +106,27 @@ def test_a_script_says_what_is_missing(terminals: Terminals) -> None:
 def test_a_server_is_told_how_it_is_started(terminals: Terminals) -> None:
     said = terminals.fail("bin/kafka-server-start.sh")
     assert said.startswith("USAGE: bin/kafka-server-start.sh [-daemon] server.properties")
+
+
+def test_registry_and_rest_proxy_as_confluents_tutorials_start_them(terminals: Terminals) -> None:
+    terminals.run(
+        "bin/kafka-storage.sh format --standalone -t $(bin/kafka-storage.sh random-uuid) -c config/server.properties"
+    )
+    terminals.run("bin/kafka-server-start.sh -daemon config/server.properties")
+    terminals.wait_for_broker("9092")
+    terminals.run(
+        "bin/schema-registry-start -daemon config/schema-registry.properties --override listeners=http://127.0.0.1:8081"
+    )
+    terminals.run(
+        "bin/kafka-rest-start -daemon config/kafka-rest.properties --override listeners=http://127.0.0.1:8082"
+    )
+    logs = terminals.directory / "logs"
+    registry, proxy = logs / "schema-registry.out", logs / "kafkaRest.out"
+    wait_until(lambda: "schema registry is ready" in registry.read_text(), "the registry is ready")
+    wait_until(lambda: "REST proxy is ready" in proxy.read_text(), "the proxy is ready")
+    assert terminals.run("curl -s http://127.0.0.1:8081/subjects") == "[]"
+    stop(terminals, "schema-registry-stop", left=2)
+    stop(terminals, "kafka-rest-stop", left=1)
+    for name in ("schema-registry", "kafka-rest"):
+        assert terminals.fail(f"bin/{name}-stop") == f"No {name} server to stop\n"
+        assert terminals.fail(f"bin/{name}-start").startswith(f"USAGE: bin/{name}-start [-daemon]")

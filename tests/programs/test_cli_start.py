@@ -18,6 +18,7 @@ HEAVY = (
     "asyncio",
     "msgspec",
     "headrace.broker",
+    "headrace.settings",
 )
 
 

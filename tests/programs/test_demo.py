@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.command_line import Failure
 from headrace.cli.demo import story
 from headrace.cli.demo.stage import Stage
-from headrace.cli.stopping import StopRequest
+from headrace.cli.local.port_reservations import PortReservations
+from headrace.cli.shell.command_line import Failure
+from headrace.cli.shell.stopping import StopRequest
 from tests.programs.conftest import command, run_command
 from tests.support.interrupting import MARK, marked
 
@@ -51,10 +52,15 @@ def test_everything_it_shows_is_verified(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_lost_event_would_be_found(tmp_path: Path) -> None:
     directory = tmp_path / "stage"
-    stage = Stage(directory, StopRequest())
-    with stage.servers:
-        stage.servers.start()
-        stage.create_topic(story.TOPIC, story.PARTITIONS)
-        with pytest.raises(Failure, match="1 acknowledged events are gone"):
-            story.check_nothing_lost(stage, {b"never sent"})
+    with PortReservations() as ports:
+        stage = Stage(directory, StopRequest(), ports)
+        with stage.servers:
+            check_that_a_loss_is_found(stage)
     shutil.rmtree(directory)
+
+
+def check_that_a_loss_is_found(stage: Stage) -> None:
+    stage.servers.start()
+    stage.create_topic(story.TOPIC, story.PARTITIONS)
+    with pytest.raises(Failure, match="1 acknowledged events are gone"):
+        story.check_nothing_lost(stage, {b"never sent"})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.doctor_checks import check_java, check_port
+from headrace.cli.local.doctor_checks import check_java, check_port
 from tests.programs.conftest import command, parsed, run_command
 
 

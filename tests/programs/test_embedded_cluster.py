@@ -216,8 +216,11 @@ def remove(cluster: EmbeddedCluster, broker_id: int) -> None:
     with cluster._tree.lock:
         nodes = cluster._tree.nodes
         paths = [BrokerNode.path(broker_id)]
-        seat = nodes.get(ControllerNode.PATH)
-        if seat is not None and ControllerNode.decode(seat.data).brokerid == broker_id:
+        controller_node = nodes.get(ControllerNode.PATH)
+        if (
+            controller_node is not None
+            and ControllerNode.decode(controller_node.data).brokerid == broker_id
+        ):
             paths.append(ControllerNode.PATH)
         nodes.write([Delete(path) for path in paths], 0)
 

@@ -13,9 +13,9 @@ from headrace.client.admin.configs import (
     alter_configs,
     describe_configs,
 )
-from headrace.client.admin.refusal import Refusal
 from headrace.testing.embedded_broker import EmbeddedBroker
 from headrace.testing.embedded_cluster import EmbeddedCluster
+from headrace.wire.refusal import Refusal
 
 ALTERED = {
     (ResourceType.BROKER, "1"): ("log.retention.ms", "60000"),

@@ -57,7 +57,8 @@ def test_first_steps(tmp_path: Path) -> None:
         group.wait_for_once(many)
         assert group.shares() == [6, 7]
         printed = [len([line for line in each.lines if "many" in line]) for each in group.consumers]
-        assert min(printed[1:]) >= 6 * 4, "lines without a key are spread over all partitions"
+        # A consumer had four partitions at least before the third one was missed, and each of them got four lines at least.
+        assert min(printed[1:]) >= 4 * 4, "lines without a key are spread over all partitions"
         producer.end()
         for each in group.consumers[1:]:
             each.end()

@@ -5,9 +5,12 @@ import re
 from pathlib import Path
 
 from headrace.broker.api_table import APIS
+from headrace.cli.main import TOOLS
 from tools.generate_tree import PAGE, SOURCE, with_tree
 
 MODULES = sorted(SOURCE.rglob("*.py"))
+UNIT = Path(__file__).parent
+OTHER_TREES = {("bench",), ("support",)}  # of tests of what is not in src/headrace
 WRITTEN = [
     path for path in MODULES if "wire/messages" not in path.as_posix()
 ]  # the rest is generated
@@ -63,6 +66,28 @@ def test_every_api_file_is_in_the_table_and_the_other_way_round() -> None:
     in_table = {module.__name__.rpartition(".")[2] for module in APIS.values()}
     assert on_disk == in_table
     assert all(module.__name__.endswith(key.name.lower()) for key, module in APIS.items())
+
+
+def test_unit_tests_mirror_the_source() -> None:
+    """A test lies in the folder of what it tests, and its name begins with that module's, or with the folder's."""
+    astray = []
+    for path in sorted(UNIT.rglob("test_*.py")):
+        folder = path.parent.relative_to(UNIT)
+        if folder.parts[:1] in OTHER_TREES or not folder.parts:
+            continue
+        subjects = {module.stem for module in (SOURCE / folder).glob("*.py")} | {folder.name}
+        name = path.stem.removeprefix("test_")
+        is_package = (SOURCE / folder / "__init__.py").exists()
+        if not is_package or not any(
+            name == subject or name.startswith(f"{subject}_") for subject in subjects
+        ):
+            astray.append(path.relative_to(UNIT).as_posix())
+    assert not astray
+
+
+def test_every_command_has_a_file_of_its_name() -> None:
+    on_disk = {path.stem for path in (SOURCE / "cli" / "tools").glob("*.py")} - {"__init__"}
+    assert on_disk == {name.replace("-", "_") for name in TOOLS}
 
 
 def test_the_tree_in_the_docs_is_the_tree_on_disk() -> None:
