@@ -350,6 +350,7 @@ class Shard(Generic[EventT, RecordT]):
 
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED
+        self._left_loading.set()
         self.failure = str(error) or repr(error)
         self._drop_machine(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

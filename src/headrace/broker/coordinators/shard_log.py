@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from headrace.coordinator.contract import StoredRecord
-from headrace.errors import DiskFailed, LogClosed
+from headrace.errors import DiskFailed, HeadraceError, LogClosed
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.records.batch_reader import iterate_batch
 from headrace.records.batch_view import headers_in
@@ -14,6 +14,10 @@ from headrace.wire.refusal import Refusal, Refused
 
 _READ_BYTES = 64 * 1024
 _MOST_AT_ONCE = 4096  # records: a batch may hold a million
+
+
+class ShardLogUnreadable(HeadraceError):
+    """The partition of a shard refuses to be read up to its end although this broker leads it."""
 
 
 class PartitionShardLog:
@@ -39,9 +43,11 @@ class PartitionShardLog:
         )
         while offset < end_offset:
             self._require_leadership()
+            # Between two chunks DeleteRecords or retention may have moved the start of the log.
+            offset = max(offset, self._partition.log.log_start_offset)
             records = self._read(offset, end_offset)
             if not records:
-                return
+                return  # compaction left no record up to the end
             chunk: list[tuple[int, bytes | None, bytes | None]] = []
             for position, header in headers_in(records):
                 if not header.is_control:
@@ -57,7 +63,11 @@ class PartitionShardLog:
     def _read(self, offset: int, end_offset: int) -> bytes:
         try:
             found = self._partition.log.read(offset, _READ_BYTES, end_offset)
-            return b"" if isinstance(found, Refusal) or found.length == 0 else found.copy()
+            if isinstance(found, Refusal):
+                # Not `Refused`, which closes the shard as if another broker led the partition. Ending here as if the log
+                # ended would make committed offsets vanish: the shard must fail.
+                raise ShardLogUnreadable(f"{found.error_code.name} while loading: {found.text}")
+            return found.copy() if found.length else b""
         except (DiskFailed, LogClosed) as error:
             raise Refused(self._partition.refuse_for_disk(error).error_code) from error
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from headrace.broker.coordinators.shard_log import PartitionShardLog
+from headrace.broker.coordinators.shard_log import PartitionShardLog, ShardLogUnreadable
 from headrace.errors import CorruptBatch
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.refusal import Refused
+from headrace.wire.refusal import Refusal, Refused
 from tests.unit.broker.apis.one_broker import LOG_DIR, NOW_MS, OneBroker, on_broker
 
 LOG = f"{LOG_DIR}/orders-0/00000000000000000000.log"
@@ -40,3 +40,33 @@ async def test_a_bad_sector_takes_the_directory_offline(broker: OneBroker) -> No
         [*log.read_from_start()]
     assert refused.value.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert list(broker.log_dirs.offline) == [LOG_DIR]
+
+
+@on_broker()
+async def test_a_load_goes_on_where_the_log_starts_after_records_were_deleted(
+    broker: OneBroker,
+) -> None:
+    log = await shard_log(broker)
+    value = bytes(40_000)  # so that a chunk holds one or two batches
+    for key in (b"1", b"2", b"3", b"4", b"5"):
+        log.append([(key, value)], NOW_MS)
+    partition = broker.partitions.get("orders", 0)
+    assert partition is not None
+    chunks = log.read_from_start()
+    found = [key for _, key, _ in next(chunks)]
+    assert b"4" not in found
+    assert partition.delete_records(4) == 4
+    found += [key for chunk in chunks for _, key, _ in chunk]
+    assert found[-2:] == [b"4", b"5"]
+
+
+@on_broker()
+async def test_a_refused_read_is_not_taken_for_the_end_of_the_log(broker: OneBroker) -> None:
+    log = await shard_log(broker)
+    partition = broker.partitions.get("orders", 0)
+    assert partition is not None
+    refusal = Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, "orders-0 has other offsets")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(partition.log), "read", lambda *_, **__: refusal)
+        with pytest.raises(ShardLogUnreadable, match="OFFSET_OUT_OF_RANGE"):
+            [*log.read_from_start()]
