@@ -21,7 +21,7 @@ from headrace.pipelines.range_reading import DataLost, TaskRange, read_now, read
 from headrace.pipelines.record_opening import SourceColumns
 from headrace.pipelines.redrive import redrive
 from headrace.pipelines.row_writing import write_rows
-from headrace.pipelines.sink import parse_sink_options
+from headrace.pipelines.sink_options import parse_sink_options
 from headrace.pipelines.source_options import SourceOptions, parse_source_options
 from headrace.schemas.columns.codec import PinnedSchema
 from headrace.testing.embedded_cluster import EmbeddedCluster

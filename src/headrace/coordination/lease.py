@@ -19,6 +19,9 @@ clock: Final[Callable[[], float]] = (
     else time.monotonic
 )
 
+# Session id, when the confirmed request was sent, the session time-out that the servers granted, in seconds.
+OnConfirmed = Callable[[int, float, float], None]
+
 
 class SessionLease:
     """`until` is a reading of the clock; another thread may set it."""

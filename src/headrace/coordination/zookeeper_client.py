@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from headrace.coordination.lease import OnConfirmed
 from headrace.coordination.store import Node, Shortcut
 from headrace.coordination.zookeeper_probe import wait_until_served
 from headrace.coordination.zookeeper_tree import read_tree
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient, TransactionRequest, Watch
     from kazoo.interfaces import IAsyncResult
     from kazoo.protocol.states import ZnodeStat
-
-# Session id, when the confirmed request was sent, the session time-out that the servers granted, in seconds.
-OnConfirmed = Callable[[int, float, float], None]
 
 
 class ZooKeeperClient(Protocol):

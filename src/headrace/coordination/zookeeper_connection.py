@@ -20,8 +20,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 
-from headrace.coordination.lease import clock
-from headrace.coordination.zookeeper_client import OnConfirmed
+from headrace.coordination.lease import OnConfirmed, clock
 
 _ANSWER_SHARE: Final = 1 / 2  # of the session time-out
 _CONNECT_SHARE: Final = 1 / 4

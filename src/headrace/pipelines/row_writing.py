@@ -25,7 +25,7 @@ from headrace.pipelines.task_clients import drop_producer, producer_for
 if TYPE_CHECKING:
     from headrace.pipelines.column_encoding import ColumnEncoder
     from headrace.pipelines.record_spans import Int64s
-    from headrace.pipelines.sink import SinkOptions
+    from headrace.pipelines.sink_options import SinkOptions
 
 CHUNK_BYTES: Final = 64 * 1024 * 1024
 

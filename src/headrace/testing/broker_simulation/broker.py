@@ -17,9 +17,10 @@ from headrace.broker.net.network import SocketNetwork
 from headrace.broker.pages.process_stats import ProcessStats
 from headrace.broker.upkeep.cleaner_process import CleanerOrder, CleanerReport, do_job
 from headrace.broker.wiring import BrokerParts
+from headrace.coordination.lease import OnConfirmed
 from headrace.coordination.store import Store
 from headrace.coordination.zookeeper import ZooKeeperStore
-from headrace.coordination.zookeeper_client import OnConfirmed, ZooKeeperClient
+from headrace.coordination.zookeeper_client import ZooKeeperClient
 from headrace.log.files.disk import Disk
 from headrace.settings.broker_settings import BrokerSettings
 from headrace.testing.broker_simulation.story import Story

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 from kazoo import exceptions
 from kazoo.protocol.states import KazooState, WatchedEvent
 
+from headrace.coordination.lease import OnConfirmed
 from headrace.coordination.store import (
     Check,
     Create,
@@ -23,7 +24,6 @@ from headrace.coordination.store import (
     Shortcut,
     StoreRefused,
 )
-from headrace.coordination.zookeeper_client import OnConfirmed
 from headrace.testing.virtual.process import VirtualProcess
 from headrace.testing.virtual.zookeeper import (
     REFUSALS,

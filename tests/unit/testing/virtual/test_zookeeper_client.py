@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from headrace.coordination.lease import OnConfirmed
 from headrace.coordination.store import SessionLost, SessionState, Store, WriteUncertain
 from headrace.coordination.zookeeper import ZooKeeperStore
-from headrace.coordination.zookeeper_client import OnConfirmed, ZooKeeperClient
+from headrace.coordination.zookeeper_client import ZooKeeperClient
 from headrace.testing.virtual.process import VirtualProcess
 from headrace.testing.virtual.scheduler import SECOND_US
 from headrace.testing.virtual.world import VirtualWorld
