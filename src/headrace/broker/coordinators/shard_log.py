@@ -41,10 +41,9 @@ class PartitionShardLog:
             self._partition.log.log_start_offset,
             self._partition.log.log_end_offset,
         )
-        while offset < end_offset:
+        # Between two chunks DeleteRecords or retention may have moved the start of the log, even to its end.
+        while (offset := max(offset, self._partition.log.log_start_offset)) < end_offset:
             self._require_leadership()
-            # Between two chunks DeleteRecords or retention may have moved the start of the log.
-            offset = max(offset, self._partition.log.log_start_offset)
             records = self._read(offset, end_offset)
             if not records:
                 return  # compaction left no record up to the end
