@@ -185,7 +185,7 @@ class FetchLoop:
                 found = self._session.asked(topic.topic_id, data.partition_index)
                 if found is None or found[0] not in self._partitions:
                     continue
-                if not is_taken_whole(data) or not counts(*found):
+                if not is_taken_whole(found[0], data) or not counts(*found):
                     self._session.start_over()
                 if counts(*found):
                     await self._take(connection, found[0], data)

@@ -25,8 +25,9 @@ _FULL: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 
 Place: TypeAlias = tuple[UUID, int]
-# Leader epoch, log end offset, log start offset, newest epoch in the log: a question is the same as long as these are.
-Told: TypeAlias = tuple[int, int, int, int]
+# Leader epoch, log end offset, log start offset, newest epoch in the log, where a gap is looked for: a question is the same as
+# long as these are.
+Told: TypeAlias = tuple[int, int, int, int, int | None]
 
 
 class Asked(NamedTuple):
@@ -148,6 +149,7 @@ def _state(partition: Partition) -> Told:
         log.log_end_offset,
         log.log_start_offset,
         log.leader_epochs.latest,
+        partition.gap_check,
     )
 
 

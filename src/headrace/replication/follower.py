@@ -67,3 +67,8 @@ def may_delete_committed(epochs: LeaderEpochs, lossy: LossyEpochs) -> bool:
     """
     latest = epochs.latest
     return lossy.unclean > latest or lossy.crashed >= latest
+
+
+def is_gap(first_offset: int, high_watermark: int) -> bool:
+    """Whether a leader that was read from a cut on, and has its first batch there at `first_offset`, has a gap up to what is committed."""
+    return first_offset >= high_watermark

@@ -2,6 +2,9 @@
 
 Owns the fence on the follower's side: an answer counts only in the epoch in which it was asked for, and only for who still
 follows. Each partition stands for itself: one that cannot be served now is asked for again later, the others go on.
+
+Before a follower refuses a leader that seems to lack committed records, it reads the leader's log where they would be
+(`Partition.gap_check`). If nothing is there, the leader's log was compacted, or copied from one that was, and lacks nothing.
 """
 
 import enum
@@ -12,6 +15,7 @@ from headrace.log.leader_epochs import EpochEnd
 from headrace.records.batch_view import read_header
 from headrace.replication.follower import (
     deletes_committed,
+    is_gap,
     may_delete_committed,
     next_fetch,
     truncation_offset,
@@ -36,7 +40,8 @@ class FetchOutcome(enum.Enum):
 def question(partition: Partition, *, max_bytes: int) -> FetchPartition:
     """What to ask the leader for next."""
     log = partition.log
-    following = next_fetch(log.leader_epochs, log.log_end_offset)
+    checked = partition.gap_check
+    following = next_fetch(log.leader_epochs, log.log_end_offset if checked is None else checked)
     return FetchPartition(
         partition=partition.topic_partition.partition,
         current_leader_epoch=partition.leader_epoch,
@@ -52,9 +57,9 @@ def counts(partition: Partition, asked_epoch: int) -> bool:
     return partition.leader_epoch == asked_epoch and not partition.is_leader
 
 
-def is_taken_whole(answer: PartitionData) -> bool:
+def is_taken_whole(partition: Partition, answer: PartitionData) -> bool:
     """Whether all that an answer tells is taken up: where histories part, the high watermark says nothing about ours."""
-    return answer.diverging_epoch is None
+    return answer.diverging_epoch is None and partition.gap_check is None
 
 
 def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> FetchOutcome:
@@ -70,26 +75,20 @@ def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> FetchOu
 
 
 def _take(partition: Partition, answer: PartitionData, now_ms: int) -> FetchOutcome:
+    if partition.gap_check is not None:
+        return _take_gap_check(partition, partition.gap_check, answer, now_ms)
     if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
         return FetchOutcome.ASK_FOR_START
     if answer.error_code:
         return FetchOutcome.WAIT
     if answer.diverging_epoch is not None:
         leader = EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
-        log = partition.log
-        cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
-        if _must_keep(partition, leader, cut):
-            return FetchOutcome.WAIT
-        if cut <= answer.log_start_offset and partition.high_watermark < answer.log_start_offset:
-            # The cut is at or below the leader's log start offset: no record would remain that both have, so start empty there.
-            partition.start_again_at(answer.log_start_offset, now_ms=now_ms)
-        else:
-            partition.truncate_as_follower(cut, now_ms=now_ms)
-        return FetchOutcome.GO_ON
+        return _take_divergence(partition, leader, answer.log_start_offset, now_ms)
     cut_before = _batch_to_replace(partition, answer.records or b"")
     if cut_before is not None:
-        if _must_keep(partition, EpochEnd(-1, cut_before), cut_before):
-            return FetchOutcome.WAIT
+        reason = _reason_to_keep(partition, EpochEnd(-1, cut_before), cut_before)
+        if reason is not None:
+            return _refuse_leader(partition, cut_before, reason)
         partition.truncate_as_follower(cut_before, now_ms=now_ms)
     try:
         partition.append_as_follower(
@@ -104,11 +103,29 @@ def _take(partition: Partition, answer: PartitionData, now_ms: int) -> FetchOutc
     return FetchOutcome.GO_ON
 
 
-def _must_keep(partition: Partition, leader: EpochEnd, cut: int) -> bool:
-    """Whether the cut would delete committed records that no election has given up. Then operators are told."""
+def _take_divergence(
+    partition: Partition, leader: EpochEnd, leader_start: int, now_ms: int
+) -> FetchOutcome:
+    log = partition.log
+    cut = truncation_offset(leader, log.leader_epochs, log.log_end_offset)
+    reason = _reason_to_keep(partition, leader, cut)
+    if reason is not None:
+        if not _may_be_gap(partition, leader, cut, leader_start):
+            return _refuse_leader(partition, cut, reason)
+        partition.gap_check = cut
+    elif cut <= leader_start and partition.high_watermark < leader_start:
+        # The cut is at or below the leader's log start offset: no record would remain that both have, so start empty there.
+        partition.start_again_at(leader_start, now_ms=now_ms)
+    else:
+        partition.truncate_as_follower(cut, now_ms=now_ms)
+    return FetchOutcome.GO_ON
+
+
+def _reason_to_keep(partition: Partition, leader: EpochEnd, cut: int) -> str | None:
+    """Why the cut is not to be made: it would delete committed records that no election has given up. None if it may be."""
     log, high_watermark = partition.log, partition.high_watermark
     if log.log_start_offset == log.log_end_offset:
-        return False  # an empty log has nothing to lose
+        return None  # an empty log has nothing to lose
     lossy = partition.lossy_epochs
     if partition.is_of_other_history:
         lossy = lossy._replace(crashed=-1)
@@ -116,18 +133,59 @@ def _must_keep(partition: Partition, leader: EpochEnd, cut: int) -> bool:
     else:
         may_lack_epochs = log.config.cleanup_compact or log.notes.has_gaps
         if not deletes_committed(leader, cut, high_watermark, may_lack_epochs=may_lack_epochs):
-            return False
-        reason = (
-            f"those below {high_watermark} were committed, and no unclean election gave them up"
-        )
-    if may_delete_committed(log.leader_epochs, lossy):
-        return False
+            return None
+        reason = _committed(high_watermark)
+    return None if may_delete_committed(log.leader_epochs, lossy) else reason
+
+
+def _committed(high_watermark: int) -> str:
+    return f"those below {high_watermark} were committed, and no unclean election gave them up"
+
+
+def _refuse_leader(partition: Partition, cut: int, reason: str) -> FetchOutcome:
+    """Keep the log, and tell operators."""
     partition.refuse_leader(
         f"does not follow broker {partition.leader_id}, which leads in leader epoch {partition.leader_epoch}: that broker lacks"
         f" records from offset {cut} on, and {reason}. It keeps its records and stays out of the ISR. A restored"
         " backup of the coordination store is the usual cause: see docs/operating/cluster.md, a restored backup"
     )
-    return True
+    return FetchOutcome.WAIT
+
+
+def _may_be_gap(partition: Partition, leader: EpochEnd, cut: int, leader_start: int) -> bool:
+    """Whether the leader's log, which reaches beyond all that is committed here, may have a gap from the cut on.
+
+    A leader that is refused already was read at the cut, and had other records there.
+    """
+    return (
+        not partition.is_of_other_history
+        and partition.unfollowable is None
+        and leader.end_offset >= partition.high_watermark
+        and max(leader_start, partition.log.log_start_offset) <= cut
+    )
+
+
+def _take_gap_check(
+    partition: Partition, cut: int, answer: PartitionData, now_ms: int
+) -> FetchOutcome:
+    """What the leader's log has where committed records of this replica would be cut.
+
+    Compaction removes only what is committed, so a gap tells that the leader, or whom it copied, had these records and compacted
+    them. Anything else was written in their place.
+    """
+    records = answer.records or b""
+    if answer.diverging_epoch is None and answer.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+        if answer.error_code or not len(records):
+            return FetchOutcome.WAIT
+        if is_gap(read_header(records).base_offset, partition.high_watermark):
+            partition.gap_check = None
+            _logger.info(
+                "%s: the leader's log was compacted from %d on", partition.topic_partition, cut
+            )
+            partition.truncate_as_follower(cut, now_ms=now_ms)
+            return FetchOutcome.GO_ON
+    partition.gap_check = None
+    return _refuse_leader(partition, cut, _committed(partition.high_watermark))
 
 
 def lag_after(partition: Partition, answer: PartitionData) -> int:

@@ -47,6 +47,7 @@ class Partition:
         "_unfollowable",
         "append_waiters",
         "committed",
+        "gap_check",
         "high_watermark_waiters",
         "is_of_other_history",
         "leader_epoch",
@@ -83,6 +84,9 @@ class Partition:
         self.is_of_other_history = False
         self.lossy_epochs = NO_LOSS
         self._unfollowable: str | None = None
+        self.gap_check: int | None = (
+            None  # where the leader's log is read to learn whether it has a gap there (`following`)
+        )
         self.committed = OffsetWaiters()
         self.high_watermark_waiters = ChangeWaiters()  # of what is committed
         self.append_waiters = ChangeWaiters()  # of the log
@@ -144,6 +148,7 @@ class Partition:
         self.leader_epoch, self.leader_id = leader_epoch, leader_id
         self.lossy_epochs = lossy_epochs
         self.is_of_other_history, self._unfollowable = is_of_other_history, None
+        self.gap_check = None
         if not is_of_other_history:
             self._agree()
         self.resign()
@@ -151,7 +156,7 @@ class Partition:
     def _agree(self) -> None:
         """The log belongs to the history of the present leader epoch."""
         self.is_of_other_history = False
-        self._unfollowable = None
+        self._unfollowable = self.gap_check = None
         self.seen_epoch = self.leader_epoch
 
     @property

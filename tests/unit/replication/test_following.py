@@ -239,15 +239,95 @@ def test_a_leader_that_crashed_may_have_lost_its_whole_epoch() -> None:
     assert not refused(follower, answer)
 
 
-def test_epochs_that_compaction_removed_are_no_loss() -> None:
-    """The leader's copy has no record of epoch 1 left, so it tells where epoch 0 ends; it has all that comes behind."""
+def written(*batches: tuple[int, int]) -> Partition:
+    """A replica whose log has a batch of one record for each offset and epoch, all of them committed as far as the log reaches."""
+    made = following(high_watermark=0)
+    made.start_again_at(0, now_ms=NOW_MS)
+    for offset, epoch in batches:
+        batch = build_batch(records_at(0, NOW_MS, [(None, b"value")]))
+        stamp(batch, 0, offset, epoch)
+        made.append_as_follower(
+            bytes(batch), high_watermark=offset + 1, log_start_offset=0, now_ms=NOW_MS
+        )
+    return made
+
+
+def never_compacted() -> Partition:
+    return written((0, 0), (1, 0), (2, 1), (3, 1), (4, 2))
+
+
+def led(leader: Partition) -> Partition:
+    leader.become_leader(2, PartitionState((2, 1), (2,), 2, 4, 0, min_isr=1), now_ms=NOW_MS)
+    return leader
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [(1, 0), (5, 3)],
+        [(0, 0), (1, 0), (2, 1), (3, 1), (6, 3)],
+        [(5, 3)],
+    ],
+    ids=["all of two epochs", "all of one epoch, and the record behind", "all that is here"],
+)
+def test_epochs_that_compaction_removed_are_no_loss(batches: list[tuple[int, int]]) -> None:
+    """The leader copied a compacted log, and the topic is compacted no longer."""
+    leader, follower = led(written(*batches)), never_compacted()
+    for _ in range(6):
+        assert exchange(leader, follower) is FetchOutcome.GO_ON
+    assert follower.unfollowable is None
+    assert follower.log.log_end_offset == leader.log.log_end_offset
+    assert follower.log.leader_epochs.latest == 3
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [(0, 0), (1, 0)],
+        [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 3)],
+        [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)],
+        [(0, 0), (1, 0), (4, 3), (5, 3)],
+    ],
+    ids=["no records", "records of its own", "records of its own to the end", "one of its own"],
+)
+def test_other_records_in_their_place_are_a_loss(
+    batches: list[tuple[int, int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    leader, follower = led(written(*batches)), never_compacted()
+    outcomes = [exchange(leader, follower) for _ in range(4)]
+    assert outcomes[1:] == [FetchOutcome.WAIT] * 3  # and it is not looked at again and again
+    assert "does not follow broker 2" in (follower.unfollowable or "")
+    assert (follower.log.log_end_offset, follower.high_watermark) == (5, 5)
+    assert len([each for each in caplog.records if each.levelname == "ERROR"]) == 1
+
+
+def test_a_gap_is_looked_for_until_the_leader_answers() -> None:
+    leader, follower = led(written((1, 0), (5, 3))), never_compacted()
+    assert exchange(leader, follower) is FetchOutcome.GO_ON
+    assert question(follower, max_bytes=1).fetch_offset == 2
+    for answer in (PartitionData(error_code=6), PartitionData(high_watermark=6, records=b"")):
+        assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.WAIT
+        assert follower.log.log_end_offset == 5
+    follower.become_follower(2, 4)
+    assert question(follower, max_bytes=1).fetch_offset == 5, "another leadership is asked anew"
+
+
+def test_a_gap_below_the_leaders_start_is_not_looked_for() -> None:
+    answer = PartitionData(
+        high_watermark=9, diverging_epoch=EpochEndOffset(epoch=0, end_offset=9), log_start_offset=3
+    )
+    assert refused(never_compacted(), answer)
+
+
+def test_a_compacted_topic_is_asked_for_the_end_of_the_epoch_only() -> None:
+    """Its replicas compact their logs by themselves, so one may have records that the other compacted."""
     answer = PartitionData(
         high_watermark=5, diverging_epoch=EpochEndOffset(epoch=0, end_offset=5), log_start_offset=0
     )
-    assert refused(following(high_watermark=5), answer)
     follower = following(high_watermark=5)
     follower.log.update_config(LogConfig(cleanup_compact=True))
     assert not refused(follower, answer)
+    assert follower.gap_check is None
 
 
 def test_a_leader_that_is_refused_may_be_followed_in_another_epoch() -> None:

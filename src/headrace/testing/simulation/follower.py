@@ -104,7 +104,7 @@ class SimulatedFollowers:
                 found = session.asked(topic.topic_id, answer.partition_index)
                 if found is None or self._leaders.get(found[0]) != leader_id:
                     continue
-                if not is_taken_whole(answer) or not counts(*found):
+                if not is_taken_whole(found[0], answer) or not counts(*found):
                     session.start_over()
                 if counts(*found):
                     session.mark_changed(found[0])
