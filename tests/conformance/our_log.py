@@ -11,6 +11,7 @@ from headrace.log.files.file_slice import FileSlice
 from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producers.producer_state import NOT_VERIFIED
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
@@ -39,7 +40,7 @@ class OurLog:
         records = [self._record(number) for number in range(count)]
         batch = build_batch(records, options or BatchOptions(codec=self.codec))
         appended = self.log.append_as_leader(
-            [batch], leader_epoch=self.leader_epoch, now_ms=START_MS
+            [batch], leader_epoch=self.leader_epoch, now_ms=START_MS, verified=NOT_VERIFIED
         )
         assert isinstance(appended, Appended), appended
         self.records += [

@@ -16,6 +16,7 @@ from headrace.log.files.file_slice import FileSlice
 from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
+from headrace.log.producers.producer_state import NOT_VERIFIED
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
@@ -103,7 +104,9 @@ class KeyedLog:
         at = self.now_ms if timestamp is None else timestamp
         records = [Record(step, at + step, *pair) for step, pair in enumerate(pairs)]
         batch = build_batch(records, options)
-        appended = self.log.append_as_leader([batch], leader_epoch=3, now_ms=self.now_ms)
+        appended = self.log.append_as_leader(
+            [batch], leader_epoch=3, now_ms=self.now_ms, verified=NOT_VERIFIED
+        )
         assert isinstance(appended, Appended), appended
         return appended.base_offset
 

@@ -6,7 +6,7 @@ from headrace.log.files.disk import Disk
 from headrace.log.files.file_slice import FileSlice
 from headrace.log.log_config import LogConfig
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producers.producer_state import ProducerState
+from headrace.log.producers.producer_state import NOT_VERIFIED, ProducerState
 from headrace.log.recovery import Checkpointed, open_log
 from headrace.records.batch_builder import PLAIN, BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
@@ -72,7 +72,11 @@ def try_append(
     """Append as a leader; control batches come from a coordinator, others from a client."""
     is_control = next(headers_in(batch))[1].is_control
     return log.append_as_leader(
-        [batch], leader_epoch=leader_epoch, now_ms=now_ms, from_client=not is_control
+        [batch],
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+        from_client=not is_control,
+        verified=NOT_VERIFIED,
     )
 
 

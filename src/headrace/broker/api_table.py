@@ -49,6 +49,7 @@ from headrace.broker.apis import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    write_txn_markers,
 )
 from headrace.broker.internal_apis import ask_controller, pull_changes
 from headrace.broker.net.frame_buffer import Frame
@@ -77,6 +78,7 @@ APIS: Final[Mapping[ApiKey, ModuleType]] = {
     ApiKey.DELETE_RECORDS: delete_records,
     ApiKey.INIT_PRODUCER_ID: init_producer_id,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers,
     ApiKey.DESCRIBE_ACLS: describe_acls,
     ApiKey.CREATE_ACLS: create_acls,
     ApiKey.DELETE_ACLS: delete_acls,

@@ -24,7 +24,7 @@ from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.log_config import LogConfig
 from headrace.log.producers.producer_replay import check_batch_of_producer, note_batch, producers_at
 from headrace.log.producers.producer_snapshots import ProducerSnapshots
-from headrace.log.producers.producer_state import ProducerState
+from headrace.log.producers.producer_state import ProducerState, Verification
 from headrace.log.segments.flush import FlushPlan, plan_flush
 from headrace.log.segments.retired_segments import RetiredSegments
 from headrace.log.segments.segment import Segment, offset_name
@@ -93,12 +93,13 @@ class PartitionLog:
         now_ms: int,
         from_client: bool = True,
         opened: Opened | None = None,
+        verified: Verification | None = None,
     ) -> Appended | Refusal:
         """Check the first batches of a list, stamp their offsets into their bytes, write them by one write.
 
         At least one batch is dealt with; `Appended.batches` says how many are, and the caller appends the others by another
         call. A refusal is about the first batch. `headers` if the caller has read them already; `opened` if the answer was
-        `OPEN_FIRST` before.
+        `OPEN_FIRST` before; `verified` if a client's batch belongs to a transaction that is not open here.
         """
         if self.is_closed:
             self._require_open()
@@ -117,7 +118,9 @@ class PartitionLog:
             header, batch = checked
             batches, headers = (batch,), (header,)
         if header.producer_id >= 0:
-            answer = self._check_producer(header, batches[0], now_ms)
+            answer = self._check_producer(
+                header, batches[0], now_ms, verified, from_client=from_client
+            )
             if answer is not None:
                 return answer
         base_offset = self.log_end_offset
@@ -137,17 +140,30 @@ class PartitionLog:
                 raise
             # There may be room for the first one.
             return self.append_as_leader(
-                batches[:1], given[:1], leader_epoch=leader_epoch, now_ms=now_ms
+                batches[:1],
+                given[:1],
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+                from_client=from_client,
+                verified=verified,
             )
         last_offset = self.log_end_offset - 1
         append_time = now_ms if has_append_time else NO_TIMESTAMP
         return _row(Appended, (base_offset, last_offset, append_time, False, len(stamped)))
 
     def _check_producer(
-        self, header: BatchHeader, batch: bytearray | memoryview, now_ms: int
+        self,
+        header: BatchHeader,
+        batch: bytearray | memoryview,
+        now_ms: int,
+        verified: Verification | None,
+        *,
+        from_client: bool,
     ) -> Appended | Refusal | None:
         """What to answer to a batch that its producer may not append, or has appended before; None if it may be appended."""
-        known = check_batch_of_producer(self.producers, header, batch)
+        known = check_batch_of_producer(
+            self.producers, header, batch, verified, from_client=from_client
+        )
         if known is None or isinstance(known, Refusal):
             return known
         # If the flush behind the first attempt was refused, the batch is in the log and not durable yet.

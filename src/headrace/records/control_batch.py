@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.errors import CorruptBatch
 from headrace.records.batch_builder import BatchOptions, build_batch
@@ -18,6 +18,17 @@ class ControlType(IntEnum):
 
     ABORT = 0
     COMMIT = 1
+
+
+class TxnMarker(NamedTuple):
+    """What a transaction coordinator says at the end of a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    has_epoch_bump: bool = False
+    """Its epoch is above the one that the transaction wrote in (transaction version 2). Not part of the record."""
 
 
 def build_marker(

@@ -83,6 +83,17 @@ class Completion:
             self._open_count += 1
             partition.committed.add(next_offset, batch)
 
+    def wait_for(self, future: "asyncio.Future[Any]", take: Callable[[Any], None]) -> None:
+        """Wait for a future, too. `take` gets its result, unless the time is up before."""
+        self._open_count += 1
+
+        def when_done(done: "asyncio.Future[Any]") -> None:
+            if self._open_count > 0 and not done.cancelled():
+                take(done.result())
+                self.settled()
+
+        future.add_done_callback(when_done)
+
     def settled(self) -> None:
         """One more batch has been committed or refused."""
         self._open_count -= 1

@@ -18,8 +18,9 @@ from headrace.log.append_result import Appended
 from headrace.log.files.file_slice import FileSlice
 from headrace.log.leader_epochs import UNKNOWN_EPOCH_END, EpochEnd
 from headrace.log.partition_log import PartitionLog
-from headrace.log.producers.producer_state import BATCHES_KEPT
+from headrace.log.producers.producer_state import BATCHES_KEPT, Verification
 from headrace.records.batch_view import BatchHeader
+from headrace.records.control_batch import ControlType, TxnMarker, build_marker
 from headrace.replication.disk_full_notice import DiskFullNotice
 from headrace.replication.fencing import ANY_EPOCH, refuse_epoch
 from headrace.replication.follower import NO_LOSS, LossyEpochs
@@ -99,6 +100,8 @@ class Partition:
         self._lease = lease
         self._disk_full_notice = DiskFullNotice(topic_partition)
         self._high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        # Markers that were read again when the log was opened are committed as far as the checkpoint says.
+        log.producers.on_high_watermark(self._high_watermark)
 
     # ---- the role
 
@@ -121,7 +124,10 @@ class Partition:
     def last_stable_offset(self) -> int:
         """Everything below is committed and belongs to no open transaction."""
         unstable = self.log.producers.first_unstable_offset
-        return self._high_watermark if unstable is None else min(unstable, self._high_watermark)
+        if unstable is None:
+            return self._high_watermark
+        # What DeleteRecords has taken from a transaction holds nobody back: nothing below the log start is read.
+        return min(max(unstable, self.log.log_start_offset), self._high_watermark)
 
     def become_leader(self, broker_id: int, state: PartitionAssignment, *, now_ms: int) -> None:
         """Lead from now on. The epoch is on disk before anything is served under it."""
@@ -252,6 +258,7 @@ class Partition:
         now_ms: int,
         from_client: bool = True,
         opened: Opened | None = None,
+        verified: Verification | None = None,
     ) -> Appended | Refusal:
         """Append the first batches of a list as leader; `PartitionLog.append_as_leader` says how many.
 
@@ -271,6 +278,7 @@ class Partition:
                 now_ms=now_ms,
                 from_client=from_client,
                 opened=opened,
+                verified=verified,
             )
         except (DiskFailed, LogClosed) as error:
             self._count_if_written(error)
@@ -281,6 +289,25 @@ class Partition:
             self._advance()
             self.append_waiters.notify()
         return result
+
+    def append_marker(self, marker: TxnMarker, *, now_ms: int) -> Appended | Refusal:
+        """End a producer's transaction here, as its coordinator says. A marker may be repeated."""
+        refused = self.log.producers.check_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            has_epoch_bump=marker.has_epoch_bump,
+        )
+        if self._leader is not None and refused is not None:
+            return refused
+        batch = build_marker(
+            ControlType.COMMIT if marker.is_commit else ControlType.ABORT,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=now_ms,
+        )
+        return self.append((batch,), acks=-1, now_ms=now_ms, from_client=False)
 
     def is_overtaking(self, batch: BatchHeader) -> bool:
         """Whether batches are missing before this one that its producer may have sent to another leader.
@@ -342,6 +369,7 @@ class Partition:
             self.log.note_truncation(offset, checkpointed=committed)
         self.log.truncate_to(offset, now_ms=now_ms)
         self._high_watermark = min(self._high_watermark, self.log.log_end_offset)
+        self.log.producers.on_high_watermark(self._high_watermark)  # they were built again
 
     def start_again_at(self, offset: int, *, now_ms: int) -> None:
         """The leader no longer has what comes next here: go on where its log starts."""

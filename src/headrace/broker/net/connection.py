@@ -48,8 +48,8 @@ class DelayedAnswer(Protocol):
         """Make it; once."""
 
 
-AnyAnswer: TypeAlias = "Answer | DelayedAnswer | Coroutine[Any, Any, Answer]"
-"""An answer, now or later. Behind a coroutine the next request waits."""
+AnyAnswer: TypeAlias = "Answer | DelayedAnswer | Coroutine[Any, Any, Answer | DelayedAnswer]"
+"""An answer, now or later. Behind a coroutine the next request waits, until it returns."""
 
 
 class Dispatch(Protocol):
@@ -270,7 +270,9 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.append(slot)
         self._outbox_bytes += _size(answer)
 
-    def _wait_for(self, work: DelayedAnswer | Coroutine[Any, Any, Answer], frame: Frame) -> None:
+    def _wait_for(
+        self, work: DelayedAnswer | Coroutine[Any, Any, Answer | DelayedAnswer], frame: Frame
+    ) -> None:
         slot = _Slot(len(frame))
         self._outbox.append(slot)
         if not asyncio.iscoroutine(work):
@@ -282,14 +284,17 @@ class Connection(asyncio.BufferedProtocol):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, slot: _Slot, work: Coroutine[Any, Any, Answer]) -> None:
+    async def _run(self, slot: _Slot, work: Coroutine[Any, Any, Answer | DelayedAnswer]) -> None:
         try:
             answer = await work
         except MalformedMessage as error:
             self.close(str(error))
             return
         self._is_busy = False
-        self._complete([(slot, answer)])
+        if answer is None or isinstance(answer, list):
+            self._complete([(slot, answer)])
+        else:
+            answer.when_done(partial(self._delayed_is_done, slot, answer))
         self._work()
 
     def _delayed_is_done(self, slot: _Slot, delayed: DelayedAnswer) -> None:

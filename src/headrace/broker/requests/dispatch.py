@@ -9,7 +9,7 @@ the exception, with an answer every client can read. A handler that fails is log
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -49,7 +49,9 @@ class BoundApi:
     first_version: int
     last_version: int
     decode: Callable[[int, Frame, int], Any]
-    handle: Callable[[Any, RequestContext], Body | Completion | Coroutine[Any, Any, Body]]
+    handle: Callable[
+        [Any, RequestContext], Body | Completion | Coroutine[Any, Any, Body | Completion]
+    ]
     fast_path: FastPath | None = None
 
 
@@ -183,10 +185,10 @@ class Dispatcher:
             for each in ids
         ]
 
-    async def _when_open(self, connection: Connection, frame: Frame) -> Answer:
+    async def _when_open(self, connection: Connection, frame: Frame) -> Answer | DelayedAnswer:
         await self._opened.wait()
         answer = self._decoded(connection, frame)
-        return await answer if isinstance(answer, Awaitable) else cast(Answer, answer)
+        return await answer if asyncio.iscoroutine(answer) else cast(Answer, answer)
 
 
 def _not_offered(key: int, version: int, correlation_id: int, api: BoundApi | None) -> list[Piece]:
@@ -229,7 +231,7 @@ class _Reply:
         self._metrics = metrics
         self._monotonic = monotonic
 
-    def of(self, result: Body | Completion | Coroutine[Any, Any, Body]) -> AnyAnswer:
+    def of(self, result: Body | Completion | Coroutine[Any, Any, Body | Completion]) -> AnyAnswer:
         if type(result) is list:  # first, because it is what the busiest APIs return
             return self.to(result)
         if type(result) is Completion:
@@ -264,9 +266,15 @@ class _Reply:
         """The same error for everything that was asked for."""
         return self.to(error_answer(self._api.key, self._version, self._request, error_code))
 
-    async def _awaited(self, work: Coroutine[Any, Any, Body]) -> Answer:
+    async def _awaited(
+        self, work: Coroutine[Any, Any, Body | Completion]
+    ) -> Answer | DelayedAnswer:
         try:
-            return self.to(await work)
+            result = await work
+            if type(result) is Completion:  # the connection goes on meanwhile
+                result.then(self.to)
+                return result
+            return self.to(cast(Body, result))
         except MalformedMessage:
             raise
         except Exception:

@@ -106,6 +106,17 @@ _ITEMS: Final[Mapping[ApiKey, tuple[_Items, ...]]] = {
             within=_Items("partitions", "partitions", values={"leader_epoch": -1}),
         ),
     ),
+    ApiKey.WRITE_TXN_MARKERS: (
+        _Items(
+            "markers",
+            "markers",
+            within=_Items(
+                "topics",
+                "topics",
+                within=_Items("partition_indexes", "partitions", key="partition_index"),
+            ),
+        ),
+    ),
     ApiKey.CREATE_ACLS: (_Items("creations", "results"),),
     ApiKey.DELETE_ACLS: (_Items("filters", "filter_results"),),
     ApiKey.DESCRIBE_CONFIGS: (_Items("resources", "results"),),

@@ -8,23 +8,30 @@ from typing import Final
 
 from headrace.errors import CorruptBatch
 from headrace.log.producers.producer_snapshots import ProducerSnapshots
-from headrace.log.producers.producer_state import KnownBatch, ProducerState
+from headrace.log.producers.producer_state import KnownBatch, ProducerState, Verification
 from headrace.log.segments.segment import Segment
 from headrace.log.segments.segment_list import SegmentList
 from headrace.records.batch_view import BatchHeader, Buffer
-from headrace.records.control_batch import read_marker
+from headrace.records.control_batch import ControlType, read_marker
 from headrace.wire.refusal import Refusal
 
+_MARKERS: Final = frozenset(ControlType)
 _ENTRIES_RECALLED: Final = 16  # of the offset index: as many large batches, or 64 KiB of small ones
 
 
 def check_batch_of_producer(
-    producers: ProducerState, header: BatchHeader, batch: Buffer
+    producers: ProducerState,
+    header: BatchHeader,
+    batch: Buffer,
+    verified: Verification | None = None,
+    *,
+    from_client: bool = True,
 ) -> KnownBatch | Refusal | None:
     """Whether a producer's data or the marker that ends it may be appended; what it repeats, if it does."""
     if header.is_control:
-        return producers.check_marker(header, read_marker(batch)[1])
-    return producers.check(header)
+        coordinator_epoch = read_marker(batch)[1]
+        return producers.check_marker(header.producer_id, header.producer_epoch, coordinator_epoch)
+    return producers.check(header, verified, from_client=from_client)
 
 
 def note_batch(
@@ -37,6 +44,8 @@ def note_batch(
     if header.record_count == 0:
         return  # what compaction leaves of a transaction that is gone with its marker
     control_type, coordinator_epoch = read_marker(batch)
+    if control_type not in _MARKERS:
+        return
     ended = producers.note_marker(header, control_type, coordinator_epoch)
     if ended is not None and ended.aborted:
         segment.txn_index.append(producers.aborted_txn(ended))

@@ -78,6 +78,30 @@ class ProducerEntry:
             self.batches.clear()
 
 
+class Verification:
+    """A batch of a transaction that is not open here is being verified with the transaction coordinator (KIP-890).
+
+    The object itself is the guard: it is forgotten when the producer's first batch or a marker is written, so that an answer of
+    the coordinator that is older than the marker proves nothing.
+    """
+
+    __slots__ = ("epoch", "is_implicit", "lowest_sequence", "since_ms")
+
+    def __init__(self, epoch: int, sequence: int, now_ms: int, *, is_implicit: bool) -> None:
+        """`is_implicit`: the coordinator adds the partition by itself (transaction version 2)."""
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.is_implicit = is_implicit
+        self.since_ms = now_ms
+
+    def note(self, batch: BatchHeader) -> None:
+        """One more batch waits. A higher sequence may not be written before the lowest one that was seen."""
+        if batch.producer_epoch > self.epoch:
+            self.epoch, self.lowest_sequence = batch.producer_epoch, batch.base_sequence
+        elif batch.producer_epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, batch.base_sequence)
+
+
 class EndedTxn(NamedTuple):
     """A transaction whose marker has just been written."""
 
@@ -87,13 +111,18 @@ class EndedTxn(NamedTuple):
     aborted: bool
 
 
+NOT_VERIFIED: Final = Verification(0, 0, 0, is_implicit=False)
+"""Where verification is switched off: every transactional batch is taken."""
+
+
 class ProducerState:
     """All producers of one partition."""
 
-    __slots__ = ("_entries", "_open", "_unreplicated")
+    __slots__ = ("_entries", "_open", "_unreplicated", "_verifications")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
+        self._verifications: dict[int, Verification] = {}  # by producer id
         self._open: dict[int, int] = {}  # first offset → producer id, in ascending order of offset
         self._unreplicated: dict[int, int] = {}  # first offset → marker's offset
 
@@ -114,16 +143,77 @@ class ProducerState:
 
     # ---- deciding
 
-    def check(self, batch: BatchHeader) -> KnownBatch | Refusal | None:
-        """For a producer's batch: the batch it repeats, a refusal, or None if it may be appended."""
+    def has_open_txn(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a transaction of this producer, in this epoch, has written here and was not ended."""
+        entry = self._entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.txn_first_offset is not None
+            and entry.epoch == producer_epoch
+        )
+
+    def verification(
+        self, batch: BatchHeader, now_ms: int, *, is_implicit: bool
+    ) -> Verification | None:
+        """The verification that a transactional batch needs before it is appended; None if its transaction is open here."""
+        if self.has_open_txn(batch.producer_id, batch.producer_epoch):
+            return None
+        known = self._verifications.get(batch.producer_id)
+        if known is None:
+            known = Verification(
+                batch.producer_epoch, batch.base_sequence, now_ms, is_implicit=is_implicit
+            )
+            self._verifications[batch.producer_id] = known
+        known.note(batch)
+        return known
+
+    def check(
+        self, batch: BatchHeader, verified: Verification | None = None, *, from_client: bool = True
+    ) -> KnownBatch | Refusal | None:
+        """For a producer's batch: the batch it repeats, a refusal, or None if it may be appended.
+
+        Batches of coordinators (`from_client` is False) have no sequence numbers. `verified` is what the coordinator has said
+        yes to; a client's transaction that is not open here needs it.
+        """
         entry = self._entries.get(batch.producer_id)
-        if entry is None:
-            return None  # unknown or expired: any sequence may start
+        if not from_client:
+            return None if entry is None else self._check_epoch(batch, entry)
+        known = None if entry is None else self._check_known(batch, entry)
+        if known is None and batch.is_transactional:
+            return self._check_verified(batch, entry, verified)
+        return known
+
+    def _check_verified(
+        self, batch: BatchHeader, entry: ProducerEntry | None, verified: Verification | None
+    ) -> Refusal | None:
+        if verified is NOT_VERIFIED or self.has_open_txn(batch.producer_id, batch.producer_epoch):
+            return None
+        if verified is None or self._verifications.get(batch.producer_id) is not verified:
+            return Refusal(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {batch.producer_id}: its transaction is not open here, or was ended meanwhile",
+            )
+        must_start_at_0 = verified.is_implicit and (entry is None or not entry.batches)
+        lowest = 0 if must_start_at_0 else verified.lowest_sequence
+        if batch.base_sequence > lowest:
+            return Refusal(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {batch.producer_id}: sequence {batch.base_sequence} where {lowest} comes first",
+            )
+        return None
+
+    @staticmethod
+    def _check_epoch(batch: BatchHeader, entry: ProducerEntry) -> Refusal | None:
         if batch.producer_epoch < entry.epoch:
             return Refusal(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {batch.producer_id} has epoch {entry.epoch}, the batch {batch.producer_epoch}",
             )
+        return None
+
+    def _check_known(self, batch: BatchHeader, entry: ProducerEntry) -> KnownBatch | Refusal | None:
+        if batch.producer_epoch < entry.epoch:
+            return self._check_epoch(batch, entry)
         if batch.producer_epoch == entry.epoch:
             last_sequence = batch.last_sequence
             for known in entry.batches:
@@ -167,15 +257,29 @@ class ProducerState:
             )
         return None
 
-    def check_marker(self, batch: BatchHeader, coordinator_epoch: int) -> Refusal | None:
-        """Whether the coordinator may end this producer's transaction."""
-        entry = self._entries.get(batch.producer_id)
+    def check_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        has_epoch_bump: bool = False,
+    ) -> Refusal | None:
+        """Whether the coordinator may end this producer's transaction.
+
+        `has_epoch_bump` (transaction version 2): the marker's epoch is above the one that the transaction wrote in, so that a
+        marker of an earlier transaction, which comes late, does not end this one. The same epoch is a marker that is repeated.
+        """
+        entry = self._entries.get(producer_id)
         if entry is None:
             return None
-        if batch.producer_epoch < entry.epoch:
+        is_late = (
+            has_epoch_bump and producer_epoch == entry.epoch and entry.txn_first_offset is not None
+        )
+        if producer_epoch < entry.epoch or is_late:
             return Refusal(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {batch.producer_id} has epoch {entry.epoch}, the marker {batch.producer_epoch}",
+                f"producer {producer_id} has epoch {entry.epoch}, the marker {producer_epoch}",
             )
         if coordinator_epoch < entry.coordinator_epoch:
             return Refusal(
@@ -193,14 +297,17 @@ class ProducerState:
         if batch.base_sequence != NO_SEQUENCE:
             entry.batches.append(KnownBatch.of(batch))
         entry.last_timestamp = batch.max_timestamp
-        if batch.is_transactional and entry.txn_first_offset is None:
-            entry.txn_first_offset = batch.base_offset
-            self._open[batch.base_offset] = batch.producer_id
+        if batch.is_transactional:
+            self._verifications.pop(batch.producer_id, None)
+            if entry.txn_first_offset is None:
+                entry.txn_first_offset = batch.base_offset
+                self._open[batch.base_offset] = batch.producer_id
 
     def note_marker(
         self, batch: BatchHeader, control_type: int, coordinator_epoch: int
     ) -> EndedTxn | None:
         """A marker stands in the log. Returns the transaction it ended, if one was open."""
+        self._verifications.pop(batch.producer_id, None)
         entry = self._entry_of(batch.producer_id)
         entry.enter_epoch(batch.producer_epoch)
         entry.coordinator_epoch = coordinator_epoch
@@ -238,6 +345,13 @@ class ProducerState:
             return None
         return min(*self._open, *self._unreplicated, 2**63 - 1)
 
+    @property
+    def oldest_txn_timestamp(self) -> int:
+        """When the producer of the earliest open transaction wrote last; -1 if no transaction is open."""
+        if not self._open:
+            return NO_TIMESTAMP
+        return self._entries[self._open[min(self._open)]].last_timestamp
+
     def put(self, entry: ProducerEntry) -> None:
         """From a snapshot: a producer as it was."""
         self._entries[entry.producer_id] = entry
@@ -257,6 +371,9 @@ class ProducerState:
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for long and have no open transaction. Returns how many."""
+        for producer_id, verification in list(self._verifications.items()):
+            if now_ms - verification.since_ms >= expiration_ms:
+                del self._verifications[producer_id]
         silent = [
             producer_id
             for producer_id, entry in self._entries.items()
@@ -271,6 +388,7 @@ class ProducerState:
         self._entries.clear()
         self._open.clear()
         self._unreplicated.clear()
+        self._verifications.clear()
 
     def _entry_of(self, producer_id: int) -> ProducerEntry:
         entry = self._entries.get(producer_id)

@@ -1,7 +1,12 @@
 import pytest
 
 from headrace.log.producers.producer_snapshot import decode_snapshot, encode_snapshot
-from headrace.log.producers.producer_state import EndedTxn, KnownBatch, ProducerState
+from headrace.log.producers.producer_state import (
+    NOT_VERIFIED,
+    EndedTxn,
+    KnownBatch,
+    ProducerState,
+)
 from headrace.log.segments.txn_index import AbortedTxn
 from headrace.records.batch_view import BatchHeader, read_header, stamp
 from headrace.records.control_batch import ControlType
@@ -48,7 +53,7 @@ def state() -> ProducerState:
 
 def written(state: ProducerState, *headers: BatchHeader) -> None:
     for batch in headers:
-        assert state.check(batch) is None
+        assert state.check(batch, NOT_VERIFIED) is None
         state.note_data(batch)
 
 
@@ -119,7 +124,7 @@ def test_a_new_epoch_starts_at_zero_and_forgets_old_batches(state: ProducerState
 def test_after_a_marker_of_the_same_epoch_sequences_go_on(state: ProducerState) -> None:
     written(state, header(0, 2, transactional=True))
     state.note_marker(marker_at(2), ControlType.COMMIT, 0)
-    assert state.check(header(2, transactional=True)) is None
+    assert state.check(header(2, transactional=True), NOT_VERIFIED) is None
     assert isinstance(state.check(header(0, 2, transactional=True)), KnownBatch)
 
 
@@ -132,13 +137,13 @@ def test_after_a_marker_that_raised_the_epoch_they_start_anew(state: ProducerSta
 
 
 def test_markers_are_fenced_by_producer_and_coordinator_epoch(state: ProducerState) -> None:
-    assert state.check_marker(marker_at(0), 0) is None
+    assert state.check_marker(PRODUCER, 0, 0) is None
     written(state, header(0, epoch=3, transactional=True))
-    assert code_of(state.check_marker(marker_at(1, epoch=2), 0)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert code_of(state.check_marker(PRODUCER, 2, 0)) == ErrorCode.INVALID_PRODUCER_EPOCH
     state.note_marker(marker_at(1, epoch=3), ControlType.COMMIT, 8)
-    fenced = state.check_marker(marker_at(2, epoch=3), 7)
+    fenced = state.check_marker(PRODUCER, 3, 7)
     assert code_of(fenced) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
-    assert state.check_marker(marker_at(2, epoch=4), 8) is None
+    assert state.check_marker(PRODUCER, 4, 8) is None
 
 
 # ---- transactions
@@ -221,3 +226,100 @@ def test_clear(state: ProducerState) -> None:
     state.clear()
     assert len(state) == 0
     assert unstable(state) is None
+
+
+def test_a_marker_of_version_2_must_raise_the_epoch_while_the_transaction_is_open(
+    state: ProducerState,
+) -> None:
+    """A marker of the transaction before, which comes late, must not end this one."""
+    written(state, header(0, epoch=1, transactional=True))
+    late = state.check_marker(PRODUCER, 1, 0, has_epoch_bump=True)
+    assert code_of(late) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check_marker(PRODUCER, 1, 0) is None, "version 1 ends it in its own epoch"
+    assert state.check_marker(PRODUCER, 2, 0, has_epoch_bump=True) is None
+    state.note_marker(marker_at(1, epoch=2), ControlType.COMMIT, 0)
+    assert state.check_marker(PRODUCER, 2, 0, has_epoch_bump=True) is None, "a repetition"
+
+
+def test_the_time_of_the_oldest_transaction_is_that_of_its_producers_last_batch(
+    state: ProducerState,
+) -> None:
+    assert state.oldest_txn_timestamp == -1
+    written(
+        state,
+        header(0, transactional=True, timestamp=5),
+        header(0, offset=1, transactional=True, producer_id=12, timestamp=6),
+        header(1, offset=2, transactional=True, timestamp=7),
+    )
+    assert state.oldest_txn_timestamp == 7
+    state.note_marker(marker_at(3), ControlType.COMMIT, 0)
+    assert state.oldest_txn_timestamp == 6
+
+
+# ---- verification
+
+
+def test_a_transaction_that_is_not_open_needs_a_verification(state: ProducerState) -> None:
+    batch = header(0, transactional=True)
+    assert code_of(state.check(batch)) == ErrorCode.INVALID_TXN_STATE
+    verified = state.verification(batch, NOW_MS, is_implicit=False)
+    assert verified is not None
+    assert state.check(batch, verified) is None
+    state.note_data(batch)
+    assert state.verification(header(1, transactional=True), NOW_MS, is_implicit=False) is None
+    assert state.check(header(1, transactional=True)) is None
+
+
+def test_a_marker_between_verification_and_append_makes_it_void(state: ProducerState) -> None:
+    batch = header(0, transactional=True)
+    verified = state.verification(batch, NOW_MS, is_implicit=False)
+    state.note_marker(marker_at(0), ControlType.ABORT, 0)
+    assert code_of(state.check(batch, verified)) == ErrorCode.INVALID_TXN_STATE
+    again = state.verification(batch, NOW_MS, is_implicit=False)
+    assert again is not verified
+    assert state.check(batch, again) is None
+
+
+def test_an_open_transaction_of_an_older_epoch_does_not_speak_for_a_newer_one(
+    state: ProducerState,
+) -> None:
+    written(state, header(0, transactional=True))
+    newer = header(0, epoch=1, transactional=True)
+    assert code_of(state.check(newer)) == ErrorCode.INVALID_TXN_STATE
+    assert state.verification(newer, NOW_MS, is_implicit=False) is not None
+
+
+def test_the_lowest_sequence_that_waits_for_verification_comes_first(state: ProducerState) -> None:
+    second, first = header(4, 2, transactional=True), header(2, 2, transactional=True)
+    verified = state.verification(second, NOW_MS, is_implicit=False)
+    assert state.verification(first, NOW_MS, is_implicit=False) is verified
+    assert code_of(state.check(second, verified)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert state.check(first, verified) is None
+    bumped = header(0, epoch=1, transactional=True)
+    assert state.verification(bumped, NOW_MS, is_implicit=False) is verified
+    assert state.check(bumped, verified) is None
+
+
+def test_under_version_2_a_transaction_starts_at_sequence_0(state: ProducerState) -> None:
+    batch = header(3, transactional=True)
+    verified = state.verification(batch, NOW_MS, is_implicit=True)
+    assert code_of(state.check(batch, verified)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_verification_that_never_ends_is_forgotten(state: ProducerState) -> None:
+    batch = header(0, transactional=True)
+    verified = state.verification(batch, NOW_MS, is_implicit=False)
+    state.expire(NOW_MS + 99, 100)
+    assert state.check(batch, verified) is None
+    state.expire(NOW_MS + 100, 100)
+    assert code_of(state.check(batch, verified)) == ErrorCode.INVALID_TXN_STATE
+
+
+def test_batches_of_coordinators_are_checked_by_epoch_only(state: ProducerState) -> None:
+    offsets = header(-1, epoch=3, transactional=True)
+    assert state.check(offsets, from_client=False) is None
+    state.note_data(offsets)
+    assert state.check(offsets, from_client=False) is None
+    older = header(-1, epoch=2, transactional=True)
+    fenced = state.check(older, from_client=False)
+    assert code_of(fenced) == ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,0 +1,98 @@
+"""WriteTxnMarkers (27), versions 1-2: a transaction coordinator ends transactions in the partitions that this broker leads.
+
+v2 transaction version of each marker. Answered when the markers are committed; they may be repeated. Each is fenced by the
+producer's epoch and the coordinator's epoch; under transaction version 2 its epoch must be above the one that the transaction wrote in.
+Errors, per partition: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION,
+KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT; INVALID_REQUEST for a producer id or an epoch below 0.
+"""
+
+from functools import partial
+from typing import Final
+
+from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.partition_lookup import find_partition
+from headrace.broker.requests.request_context import RequestContext
+from headrace.clock import Clock
+from headrace.records.control_batch import TxnMarker
+from headrace.replication.completion import Completion
+from headrace.replication.partition_table import PartitionTable
+from headrace.settings.live_settings import LiveSettings
+from headrace.wire.error_code import ErrorCode
+from headrace.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from headrace.wire.refusal import Refusal
+
+_FIRST_WITH_EPOCH_BUMP: Final = 2  # transaction version
+
+
+def handle(
+    request: WriteTxnMarkersRequest,
+    context: RequestContext,
+    *,
+    partitions: PartitionTable,
+    cluster: ClusterView,
+    live_settings: LiveSettings,
+    clock: Clock,
+) -> WriteTxnMarkersResponse | Completion:
+    results: dict[int, _ProducerResults] = {}
+    timeout_s = live_settings.current.request_timeout_ms / 1000
+    completion = Completion(lambda: _response(results), timeout_s=timeout_s)
+    for asked in request.markers:
+        marker = _marker(asked)
+        of_producer = results.setdefault(asked.producer_id, {})
+        for topic in asked.topics:
+            of_topic = of_producer.setdefault(topic.name, {})
+            for index in topic.partition_indexes:
+                result = of_topic[index] = WritableTxnMarkerPartitionResult(partition_index=index)
+                if not _is_possible(marker):
+                    result.error_code = ErrorCode.INVALID_REQUEST
+                    continue
+                partition = find_partition(partitions, cluster, topic.name, index)
+                if isinstance(partition, Refusal):
+                    result.error_code = partition.error_code
+                    continue
+                appended = partition.append_marker(marker, now_ms=clock())
+                if isinstance(appended, Refusal):
+                    result.error_code = appended.error_code
+                else:
+                    refuse = partial(setattr, result, "error_code")
+                    completion.add(partition, appended.last_offset + 1, refuse)
+    return completion
+
+
+_ProducerResults = dict[str, dict[int, WritableTxnMarkerPartitionResult]]
+
+
+def _marker(asked: WritableTxnMarker) -> TxnMarker:
+    return TxnMarker(
+        producer_id=asked.producer_id,
+        producer_epoch=asked.producer_epoch,
+        coordinator_epoch=asked.coordinator_epoch,
+        is_commit=asked.transaction_result,
+        has_epoch_bump=asked.transaction_version >= _FIRST_WITH_EPOCH_BUMP,
+    )
+
+
+def _is_possible(marker: TxnMarker) -> bool:
+    return marker.producer_id >= 0 and marker.producer_epoch >= 0
+
+
+def _response(results: dict[int, _ProducerResults]) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(name=name, partitions=list(partitions.values()))
+                    for name, partitions in topics.items()
+                ],
+            )
+            for producer_id, topics in results.items()
+        ]
+    )
