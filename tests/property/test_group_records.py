@@ -7,13 +7,13 @@ from headrace.coordinator.group.stored_records import (
     CommittedOffset,
     GroupMetadata,
     GroupRecord,
-    MalformedRecord,
     OffsetRecord,
     StoredMember,
     decode_record,
     encode_record,
 )
 from headrace.coordinator.group.subscription import subscribed_topics
+from headrace.coordinator.record_fields import MalformedRecord
 from headrace.coordinator.timers import Deadlines
 from headrace.ids import NO_TOPIC_ID
 

@@ -16,26 +16,24 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headrace.coordinator.contract import StoredRecord
-from headrace.errors import HeadraceError
+from headrace.coordinator.record_fields import (
+    MalformedRecord,
+    RecordReader,
+    encode_nullable_string,
+    encode_string,
+    encode_uvarint,
+)
 from headrace.ids import NO_TOPIC_ID
-from headrace.wire.error_code import ErrorCode
-from headrace.wire.refusal import Refused
 
 _OFFSET_COMMIT_TYPES = (0, 1)
 _GROUP_METADATA_TYPE = 2
 _GROUP_METADATA_VERSION = 3
 _FLEXIBLE_FROM = 4
 _TOPIC_ID_TAG = 0
-_LONGEST_STRING = 2**15 - 1
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
-_UVARINT_BITS = 35  # five bytes: 32 bits and no more
 _I64 = Struct(">q")
-
-
-class MalformedRecord(HeadraceError):
-    """A record of a known type whose bytes do not follow its layout."""
 
 
 class CommittedOffset(NamedTuple):
@@ -102,13 +100,18 @@ def encode_record(record: GroupLogRecord) -> StoredRecord:
         return _encode_offset_key(record), (
             None if record.committed is None else _encode_offset_value(record.committed)
         )
-    key = _I16.pack(_GROUP_METADATA_TYPE) + _string(record.group_id)
+    key = _I16.pack(_GROUP_METADATA_TYPE) + encode_string(record.group_id)
     return key, None if record.metadata is None else _encode_group_value(record.metadata)
 
 
 def _encode_offset_key(record: OffsetRecord) -> bytes:
     return b"".join(
-        (b"\0\1", _string(record.group_id), _string(record.topic), _I32.pack(record.partition))
+        (
+            b"\0\1",
+            encode_string(record.group_id),
+            encode_string(record.topic),
+            _I32.pack(record.partition),
+        )
     )
 
 
@@ -117,7 +120,7 @@ def _encode_offset_value(committed: CommittedOffset) -> bytes:
         return b"".join(
             (
                 pack(">hq", 1, committed.offset),
-                _string(committed.metadata),
+                encode_string(committed.metadata),
                 pack(">qq", committed.commit_timestamp_ms, committed.expire_timestamp_ms),
             )
         )
@@ -126,7 +129,7 @@ def _encode_offset_value(committed: CommittedOffset) -> bytes:
     return b"".join(
         (
             pack(">hqi", 4, committed.offset, committed.leader_epoch),
-            _uvarint(len(metadata) + 1),
+            encode_uvarint(len(metadata) + 1),
             metadata,
             _I64.pack(committed.commit_timestamp_ms),
             # One tagged field: its number, its size, the id. Or none.
@@ -138,18 +141,18 @@ def _encode_offset_value(committed: CommittedOffset) -> bytes:
 def _encode_group_value(metadata: GroupMetadata) -> bytes:
     parts = [
         _I16.pack(_GROUP_METADATA_VERSION),
-        _string(metadata.protocol_type),
+        encode_string(metadata.protocol_type),
         _I32.pack(metadata.generation_id),
-        _nullable_string(metadata.protocol_name),
-        _nullable_string(metadata.leader_id),
+        encode_nullable_string(metadata.protocol_name),
+        encode_nullable_string(metadata.leader_id),
         pack(">qi", metadata.state_since_ms, len(metadata.members)),
     ]
     for member in metadata.members:
         parts += (
-            _string(member.member_id),
-            _nullable_string(member.instance_id),
-            _string(member.client_id),
-            _string(member.client_host),
+            encode_string(member.member_id),
+            encode_nullable_string(member.instance_id),
+            encode_string(member.client_id),
+            encode_string(member.client_host),
             pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms),
             _I32.pack(len(member.subscription)),
             member.subscription,
@@ -159,34 +162,13 @@ def _encode_group_value(metadata: GroupMetadata) -> bytes:
     return b"".join(parts)
 
 
-def _string(text: str) -> bytes:
-    encoded = text.encode()
-    if len(encoded) > _LONGEST_STRING:
-        # Flexible requests can carry longer strings than the records have room for.
-        raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
-    return _I16.pack(len(encoded)) + encoded
-
-
-def _nullable_string(text: str | None) -> bytes:
-    return b"\xff\xff" if text is None else _string(text)
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 # -- reading -------------------------------------------------------------------------------------
 
 
 def decode_record(key: bytes, value: bytes | None) -> GroupLogRecord | None:
     """The record, or None if its type is not one of ours. Raises `MalformedRecord`."""
     try:
-        reader = _Reader(key)
+        reader = RecordReader(key)
         record_type = reader.i16()
         if record_type in _OFFSET_COMMIT_TYPES:
             return OffsetRecord(
@@ -206,8 +188,8 @@ def decode_record(key: bytes, value: bytes | None) -> GroupLogRecord | None:
 
 
 def _decode_offset_value(value: bytes) -> CommittedOffset:
-    reader = _Reader(value)
-    version = _known_version(reader)
+    reader = RecordReader(value)
+    version = reader.value_version()
     reader.flexible = version >= _FLEXIBLE_FROM
     offset = reader.i64()
     leader_epoch = reader.i32() if version >= 3 else -1
@@ -226,8 +208,8 @@ def _decode_offset_value(value: bytes) -> CommittedOffset:
 
 
 def _decode_group_value(value: bytes) -> GroupMetadata:
-    reader = _Reader(value)
-    version = _known_version(reader)
+    reader = RecordReader(value)
+    version = reader.value_version()
     reader.flexible = version >= _FLEXIBLE_FROM
     protocol_type = reader.string()
     generation_id = reader.i32()
@@ -246,7 +228,7 @@ def _decode_group_value(value: bytes) -> GroupMetadata:
     )
 
 
-def _decode_member(reader: "_Reader", version: int) -> StoredMember:
+def _decode_member(reader: RecordReader, version: int) -> StoredMember:
     member_id = reader.string()
     instance_id = reader.nullable_string() if version >= 3 else None
     client_id = reader.string()
@@ -269,79 +251,3 @@ def _decode_member(reader: "_Reader", version: int) -> StoredMember:
         subscription=subscription,
         assignment=assignment,
     )
-
-
-def _known_version(reader: "_Reader") -> int:
-    version = reader.i16()
-    # Later versions only add tagged fields (KIP-915), so they read like the last known one.
-    if version < 0:
-        raise struct_error(f"value version {version}")
-    return version
-
-
-class _Reader:
-    """Kafka's primitive types, in order, with every length checked against what is left."""
-
-    __slots__ = ("_at", "_bytes", "flexible")
-
-    def __init__(self, source: bytes) -> None:
-        self._bytes = source
-        self._at = 0
-        self.flexible = False
-
-    def i16(self) -> int:
-        return self._number(_I16)
-
-    def i32(self) -> int:
-        return self._number(_I32)
-
-    def i64(self) -> int:
-        return self._number(_I64)
-
-    def _number(self, layout: Struct) -> int:
-        value: int = layout.unpack_from(self._bytes, self._at)[0]
-        self._at += layout.size
-        return value
-
-    def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, _UVARINT_BITS, 7):
-            byte = self._bytes[self._at]
-            self._at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise struct_error(f"a number of more than {_UVARINT_BITS} bits at {self._at}")
-
-    def take(self, length: int) -> bytes:
-        end = self._at + length
-        if length < 0 or end > len(self._bytes):
-            raise struct_error(f"length {length} at {self._at} of {len(self._bytes)}")
-        taken = self._bytes[self._at : end]
-        self._at = end
-        return taken
-
-    def length(self) -> int:
-        """Of an array; each element takes at least a byte, so a larger count is nonsense."""
-        count = self.uvarint() - 1 if self.flexible else self.i32()
-        if count > len(self._bytes):
-            raise struct_error(f"{count} elements in {len(self._bytes)} bytes")
-        return count
-
-    def nullable_string(self) -> str | None:
-        length = self.uvarint() - 1 if self.flexible else self.i16()
-        return None if length == -1 else str(self.take(length), "utf-8")
-
-    def string(self) -> str:
-        text = self.nullable_string()
-        if text is None:
-            raise struct_error("null where a string is required")
-        return text
-
-    def sized_bytes(self) -> bytes:
-        return self.take(self.uvarint() - 1 if self.flexible else self.i32())
-
-    def tags(self) -> dict[int, bytes]:
-        if not self.flexible:
-            return {}
-        return {self.uvarint(): self.take(self.uvarint()) for _ in range(self.uvarint())}
