@@ -51,7 +51,7 @@ class Registry:
         subjects = self.subjects
         match key:
             case SchemaKey(subject=subject, version=number):
-                if number in subjects.versions(subject, deleted=True):
+                if subjects.version(subject, number, deleted=True) is not None:
                     return (self._stored_entry(subject, number),)
             case ConfigKey(subject=scope):
                 return (Entry(key, subjects.config(scope)),)
@@ -65,8 +65,7 @@ class Registry:
                 # An earlier record of this key may be all that says that these versions are deleted.
                 deleted = (
                     self._stored_entry(subject, number)
-                    for number, version in subjects.versions(subject, deleted=True).items()
-                    if version.is_deleted
+                    for number, _ in subjects.deleted_versions(subject)
                 )
                 return (*deleted, Entry(key, None))
             case _:

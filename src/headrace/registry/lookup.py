@@ -19,7 +19,8 @@ from headrace.registry.names import (
 )
 from headrace.registry.records import Reference
 from headrace.registry.schema_questions import invalid
-from headrace.registry.subjects import Schema, Subjects, Version
+from headrace.registry.subject_versions import Version
+from headrace.registry.subjects import Schema, Subjects
 from headrace.registry.submitted import SubmittedSchema
 
 LATEST: Final = -1
@@ -60,16 +61,17 @@ class Lookup:
 
     def found(self, subject: str, number: int) -> FoundVersion:
         """A version that is known to be there."""
-        version = self._subjects.versions(subject, deleted=True)[number]
+        version = self._subjects.version(subject, number, deleted=True)
+        assert version is not None, f"{subject} has no version {number}"
         return FoundVersion(subject, number, version, self._subjects.schema_of(subject, version))
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> FoundVersion:
         """A version by its number, or the latest one, which is never a deleted one. Raises RegistryError."""
         for name in self._in_contexts(subject):
             wanted = self._subjects.latest(name) if number == LATEST else number
-            if wanted in self._subjects.versions(name, deleted=deleted):
+            if wanted is not None and self._subjects.version(name, wanted, deleted=deleted):
                 return self.found(name, wanted)
-        if self._subjects.versions(subject, deleted=deleted):
+        if self._subjects.has_versions(subject, deleted=deleted):
             raise errors.version_not_found(number)
         raise errors.subject_not_found(subject)
 
@@ -79,9 +81,9 @@ class Lookup:
         if wanted.name:
             for name in self._in_contexts(subject):
                 context = parse_subject(name).context
-                uses = [each for each in self._subjects.uses(context, schema_id) if each[0] == name]
-                if uses:
-                    return FoundSchema(context, schema_id, self.found(*uses[-1]))
+                numbers = self._subjects.numbers_of(name, schema_id)
+                if numbers:
+                    return FoundSchema(context, schema_id, self.found(name, numbers[-1]))
             if wanted.context != DEFAULT_CONTEXT:
                 return None
         found = self.use(wanted.context, schema_id)
@@ -89,9 +91,8 @@ class Lookup:
 
     def use(self, context: str, schema_id: int) -> FoundVersion | None:
         """A version that has a schema; one that is not deleted, if there is one."""
-        uses = self._subjects.uses(context, schema_id, deleted=False)
-        uses = uses or self._subjects.uses(context, schema_id)
-        return self.found(*uses[0]) if uses else None
+        use = self._subjects.first_use(context, schema_id)
+        return None if use is None else self.found(*use)
 
     def by_metadata(
         self, subject: str, properties: Mapping[str, str], *, deleted: bool
@@ -115,13 +116,26 @@ class Lookup:
         """The newest version that has this schema. Metadata may lack the version that it is of; `same_as` are
         versions that are known to say the same with their references.
         """
-        versions = self._subjects.versions(subject, deleted=deleted)
-        known_id = self._subjects.id_of(parse_subject(subject).context, schema)
-        candidates = [number for number, each in versions.items() if each.schema_id == known_id]
-        for number in reversed(candidates or versions):
-            found = self.found(subject, number)
-            if candidates or _is_same(schema, found, has_same_text=number in same_as):
+        context = parse_subject(subject).context
+        known_id = self._subjects.id_of(context, schema)
+        if known_id is not None:
+            exact = self._newest(subject, self._subjects.numbers_of(subject, known_id), deleted)
+            if exact is not None:
+                return exact
+        numbers = set(same_as)
+        for schema_id in self._subjects.similar_ids(context, schema):
+            numbers.update(self._subjects.numbers_of(subject, schema_id))
+        for number in sorted(numbers, reverse=True):
+            found = self._newest(subject, [number], deleted)
+            if found is not None and _is_same(schema, found, has_same_text=number in same_as):
                 return found
+        return None
+
+    def _newest(self, subject: str, numbers: list[int], deleted: bool) -> FoundVersion | None:  # noqa: FBT001
+        """The newest of these versions that there is."""
+        for number in reversed(numbers):
+            if self._subjects.version(subject, number, deleted=deleted) is not None:
+                return self.found(subject, number)
         return None
 
     def matching(self, prefix: str) -> list[str]:

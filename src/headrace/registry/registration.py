@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from headrace.registry import errors
-from headrace.registry.judge import Judgement, Question, SchemaText
+from headrace.registry.judge import Judgement, Question
 from headrace.registry.lookup import LATEST, FoundVersion, Lookup, schema_from
 from headrace.registry.metadata import (
     RuleSet,
@@ -28,7 +28,8 @@ from headrace.registry.records import (
 )
 from headrace.registry.schema_questions import SchemaQuestions, reserved_fields
 from headrace.registry.scopes import Scopes, refused
-from headrace.registry.subjects import Schema, Subjects, Version
+from headrace.registry.subject_versions import Version
+from headrace.registry.subjects import Schema, Subjects
 from headrace.registry.submitted import (
     NEXT_VERSION,
     NO_ID,
@@ -97,7 +98,7 @@ class Registration:
             return None
         if version in (NEXT_VERSION, LATEST):
             return found if wanted.wanted_id == NO_ID or is_same_id else None
-        if not is_same_id or version not in self._subjects.versions(name):
+        if not is_same_id or self._subjects.version(name, version) is None:
             return None
         other = self._lookup.found(name, version)  # imports may give one schema several versions
         return other if other.version.schema_id == found.version.schema_id else None
@@ -135,17 +136,10 @@ class Registration:
         if wanted.wanted_id != NO_ID:
             config = msgspec.structs.replace(config, validate_new_schemas=False)
         normalizes = not is_imported and self.normalizes(subject, asked=normalize)
-        versions = self._subjects.versions(name)
-        question = self._questions.of_compatibility(
-            subject, complete, versions, config, normalize=normalizes
-        )
-        latest = self._subjects.latest(name)
-        previous: SchemaText | None = None
-        if latest is not None:
-            previous = self._questions.stored_text(name, versions[latest])
+        question = self._questions.of_compatibility(subject, complete, config, normalize=normalizes)
         return msgspec.structs.replace(
             question,
-            tags=self._questions.tag_change(wanted, previous),
+            tags=self._questions.tag_change(name, wanted),
             candidates=self._questions.candidates(name, complete),
         )
 
@@ -202,10 +196,10 @@ class Registration:
         before = self._subjects.latest(subject)
         if change.new_version is not None:
             before = change.new_version - 1
-        versions = self._subjects.versions(subject)
+        version = None if before is None else self._subjects.version(subject, before)
         rule_set = None
-        if before in versions:
-            rule_set = self._subjects.schema_of(subject, versions[before]).rule_set
+        if version is not None:
+            rule_set = self._subjects.schema_of(subject, version).rule_set
         rule_set = merge_rule_sets(rule_set, change.rules_to_merge)
         return without_rules(rule_set, change.rules_to_remove or [])
 
@@ -334,10 +328,9 @@ class Registration:
         """Deleted versions with the same schema are forgotten when it is registered again."""
         return [
             Entry(SchemaKey(subject=subject, version=number), None)
-            for number, each in self._subjects.versions(subject, deleted=True).items()
-            if each.is_deleted
-            and each.schema_id == schema_id
-            and number < version
+            for number in self._subjects.numbers_of(subject, schema_id)
+            if number < version
+            and self._subjects.version(subject, number) is None  # only there as a deleted one
             and not self._subjects.referrers(subject, number, deleted=True)
         ]
 

@@ -14,7 +14,8 @@ from headrace.registry.judge import EarlierText, Question, SchemaText, TagChange
 from headrace.registry.metadata import Metadata
 from headrace.registry.names import SubjectName, parse_subject, relative
 from headrace.registry.records import ConfigValue, Reference
-from headrace.registry.subjects import Schema, Subjects, Version
+from headrace.registry.subject_versions import Version
+from headrace.registry.subjects import Schema, Subjects
 from headrace.registry.submitted import SubmittedReference, SubmittedSchema
 from headrace.schemas.formats.schema_format import MAX_SCHEMA_BYTES, InvalidSchema
 
@@ -53,31 +54,20 @@ class SchemaQuestions:
         self,
         subject: SubjectName,
         wanted: SubmittedSchema,
-        versions: Mapping[int, Version],
         config: ConfigValue,
         *,
         normalize: bool,
+        only_version: int | None = None,
     ) -> Question:
-        """What must be known before a schema can follow these versions. Raises RegistryError."""
+        """What must be known before a schema can follow the versions that the level names, or only one of them.
+
+        Raises RegistryError.
+        """
         name = str(subject)
         level = Level[config.compatibility_level or Level.BACKWARD.name]
-        group = config.compatibility_group
-        if group is not None:
-            value = _property(wanted.metadata, group)
-            versions = {
-                number: version
-                for number, version in versions.items()
-                if _property(self._subjects.schema_of(name, version).metadata, group) == value
-            }
-        if not level.is_transitive:
-            versions = dict(list(versions.items())[-1:])
-        earlier = (
-            ()
-            if level is Level.NONE
-            else tuple(
-                EarlierText(number, self.stored_text(name, version))
-                for number, version in versions.items()
-            )
+        earlier = tuple(
+            EarlierText(number, self.stored_text(name, version))
+            for number, version in self._compared(name, level, wanted, config, only_version).items()
         )
         if sum(len(each.schema.text) for each in earlier) > _MAX_COMPARED_BYTES:
             raise errors.invalid_schema("the subject's versions are too large to be compared")
@@ -95,12 +85,47 @@ class SchemaQuestions:
             ),
         )
 
-    def tag_change(self, wanted: SubmittedSchema, previous: SchemaText | None) -> TagChange:
+    def _compared(
+        self,
+        subject: str,
+        level: Level,
+        wanted: SubmittedSchema,
+        config: ConfigValue,
+        only_version: int | None,
+    ) -> Mapping[int, Version]:
+        """The versions that a schema is compared with."""
+        if level is Level.NONE:
+            return {}
+        group = config.compatibility_group
+        if only_version is None and not level.is_transitive and group is None:
+            only_version = self._subjects.latest(subject)
+            if only_version is None:
+                return {}
+        if only_version is not None:
+            version = self._subjects.version(subject, only_version)
+            versions = {} if version is None else {only_version: version}
+        else:
+            versions = self._subjects.versions(subject)
+        if group is not None:
+            value = _property(wanted.metadata, group)
+            versions = {
+                number: version
+                for number, version in versions.items()
+                if _property(self._subjects.schema_of(subject, version).metadata, group) == value
+            }
+        return versions if level.is_transitive else dict(list(versions.items())[-1:])
+
+    def tag_change(self, subject: str, wanted: SubmittedSchema) -> TagChange:
         """The change of tags that a request asks for."""
+        previous: SchemaText | None = None
+        latest = self._subjects.latest(subject) if wanted.propagate_schema_tags else None
+        version = None if latest is None else self._subjects.version(subject, latest)
+        if version is not None:
+            previous = self.stored_text(subject, version)
         return TagChange(
             tuple(each.entity() for each in wanted.schema_tags_to_add or ()),
             tuple(each.entity() for each in wanted.schema_tags_to_remove or ()),
-            previous if wanted.propagate_schema_tags else None,
+            previous,
         )
 
     def candidates(self, subject: str, wanted: SubmittedSchema) -> tuple[EarlierText, ...]:
@@ -109,8 +134,7 @@ class SchemaQuestions:
             return ()
         return tuple(
             EarlierText(number, self.stored_text(subject, version))
-            for number, version in self._subjects.versions(subject, deleted=True).items()
-            if self._subjects.schema_of(subject, version).references
+            for number, version in self._subjects.versions_with_references(subject)
         )
 
     def references_of(
@@ -184,7 +208,7 @@ class SchemaQuestions:
             seen.add(reference.name)
             subject = relative(reference.subject, context)
             number = self._number(subject, reference.version)
-            version = self._subjects.versions(subject, deleted=deleted).get(number)
+            version = self._subjects.version(subject, number, deleted=deleted)
             if version is None:
                 raise InvalidSchema(
                     f'No schema reference found for subject "{subject}" and version '

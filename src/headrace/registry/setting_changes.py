@@ -103,7 +103,7 @@ class SettingChanges:
             for each in self._subjects.subjects()
             if scope is None or str(each) == scope or each.qualified_context == scope
         ]
-        if any(self._subjects.versions(each) for each in inside):
+        if any(self._subjects.has_versions(each) for each in inside):
             raise errors.operation_not_permitted("Cannot import since found existing subjects")
         entries = []
         for subject in inside:

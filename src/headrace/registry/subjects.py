@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.registry.metadata import Metadata, RuleSet
+from headrace.registry.metadata import Metadata, RuleSet, without_confluent_version
 from headrace.registry.names import DEFAULT_CONTEXT, SubjectName, parse_subject, relative
 from headrace.registry.records import (
     AVRO,
@@ -29,6 +29,7 @@ from headrace.registry.records import (
     SchemaValue,
     digest_of,
 )
+from headrace.registry.subject_versions import NO_VERSIONS, SubjectVersions, Version
 
 
 class Schema(msgspec.Struct, frozen=True, gc=False):
@@ -45,18 +46,24 @@ class Schema(msgspec.Struct, frozen=True, gc=False):
         """The 16 bytes that identify it."""
         return digest_of(self.text, self.references, self.metadata, self.rule_set)
 
-
-class Version(msgspec.Struct, gc=False):
-    """A version of a subject."""
-
-    schema_id: int
-    is_deleted: bool = False
-    timestamp: int | None = None  # when its newest record was written, in milliseconds
+    @property
+    def digest_without_version(self) -> bytes:
+        """The digest of the same schema whose metadata name no version of a subject."""
+        metadata = without_confluent_version(self.metadata)
+        return digest_of(
+            self.text,
+            self.references,
+            None if metadata == Metadata() else metadata,
+            self.rule_set,
+        )
 
 
 class _Context(msgspec.Struct):
     schemas: dict[int, Schema] = {}
     ids: dict[bytes, int] = {}  # by digest
+    # By the digest without a version: the ids that `ids` does not have under that digest, because their metadata
+    # name a version, or because another schema with the same digest came first.
+    similar_ids: dict[bytes, list[int]] = {}
     uses: dict[int, set[tuple[str, int]]] = {}  # the (subject, version)s of an id
     highest_id: int = 0
 
@@ -66,7 +73,7 @@ class Subjects:
 
     def __init__(self) -> None:
         self._contexts: dict[str, _Context] = {DEFAULT_CONTEXT: _Context()}
-        self._versions: dict[str, dict[int, Version]] = {}
+        self._versions: dict[str, SubjectVersions] = {}
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, str] = {}
         # The ids, with their contexts, of schemas that refer to a version.
@@ -85,25 +92,38 @@ class Subjects:
     @property
     def version_count(self) -> int:
         """How many versions there are in all."""
-        return sum(map(len, self._versions.values()))
+        return sum(len(each.by_number) for each in self._versions.values())
 
     def versions(self, subject: str, *, deleted: bool = False) -> dict[int, Version]:
-        """The versions of a subject in their order; with `deleted`, also the soft-deleted ones."""
-        known = self._versions.get(subject, {})
-        return {
-            number: known[number]
-            for number in sorted(known)
-            if deleted or not known[number].is_deleted
-        }
+        """A copy of the versions of a subject in their order; with `deleted`, also the soft-deleted ones."""
+        return self._of(subject).items(deleted=deleted)
+
+    def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
+        """A version by its number; with `deleted`, also a soft-deleted one."""
+        return self._of(subject).get(number, deleted=deleted)
+
+    def has_versions(self, subject: str, *, deleted: bool = False) -> bool:
+        """Whether a subject has a version; with `deleted`, a soft-deleted one counts."""
+        return self._of(subject).has_any(deleted=deleted)
+
+    def deleted_versions(self, subject: str) -> Iterator[tuple[int, Version]]:
+        """The soft-deleted versions of a subject."""
+        return self._of(subject).deleted
+
+    def versions_with_references(self, subject: str) -> Iterator[tuple[int, Version]]:
+        """The versions of a subject whose schemas have references; also the soft-deleted ones."""
+        return self._of(subject).referring
 
     def latest(self, subject: str) -> int | None:
         """The newest version that is not deleted."""
-        known = self._versions.get(subject, {})
-        return max((number for number, each in known.items() if not each.is_deleted), default=None)
+        return self._of(subject).latest
 
     def highest_version(self, subject: str) -> int:
         """The highest number ever given that is still known; 0 if none."""
-        return max(self._versions.get(subject, ()), default=0)
+        return self._of(subject).highest
+
+    def _of(self, subject: str) -> SubjectVersions:
+        return self._versions.get(subject, NO_VERSIONS)
 
     def schema(self, context: str, schema_id: int) -> Schema | None:
         """The schema with an id."""
@@ -122,6 +142,25 @@ class Subjects:
         if known is None or schema_id is None or known.schemas[schema_id] != schema:
             return None
         return schema_id
+
+    def similar_ids(self, context: str, schema: Schema) -> list[int]:
+        """The ids of schemas that may differ from this one in nothing but the version that their metadata name."""
+        known = self._contexts.get(context)
+        if known is None:
+            return []
+        digest = schema.digest_without_version
+        found = (known.ids.get(schema.digest), known.ids.get(digest))
+        others = known.similar_ids.get(digest, ())
+        return list(dict.fromkeys(each for each in (*found, *others) if each is not None))
+
+    def numbers_of(self, subject: str, schema_id: int) -> list[int]:
+        """The numbers of the versions of a subject that have a schema, in their order; also the soft-deleted ones."""
+        context = self._contexts.get(parse_subject(subject).context)
+        uses = () if context is None else context.uses.get(schema_id, ())
+        versions = self._of(subject).by_number
+        if len(uses) < len(versions):
+            return sorted(number for name, number in uses if name == subject)
+        return [number for number, each in versions.items() if each.schema_id == schema_id]
 
     def ids_by_digest(self, digest: bytes) -> list[tuple[str, int]]:
         """The (context, id)s of a digest."""
@@ -145,6 +184,12 @@ class Subjects:
         known = self._contexts.get(context)
         found = [] if known is None else sorted(known.uses.get(schema_id, ()))
         return [each for each in found if deleted or not self._is_deleted(*each)]
+
+    def first_use(self, context: str, schema_id: int) -> tuple[str, int] | None:
+        """The first (subject, version) that has a schema; one that is not deleted, if there is one."""
+        known = self._contexts.get(context)
+        uses = () if known is None else known.uses.get(schema_id, ())
+        return min(uses, key=lambda each: (self._is_deleted(*each), each), default=None)
 
     def referrers(
         self, subject: str, version: int, *, deleted: bool = False
@@ -203,13 +248,11 @@ class Subjects:
     def _delete_subject(self, entry: Entry) -> None:
         match entry.key, entry.value:
             case DeleteSubjectKey(subject=subject), DeleteSubjectValue(version=highest):
-                for number, version in self._versions.get(subject, {}).items():
-                    if number <= highest:
-                        version.is_deleted = True
+                if subject in self._versions:
+                    self._versions[subject].delete_up_to(highest)
             case ClearSubjectKey(subject=subject), value if value is not None:
-                for number, version in self.versions(subject, deleted=True).items():
-                    if version.is_deleted:
-                        self._remove(subject, number)
+                for number, _ in list(self.deleted_versions(subject)):
+                    self._remove(subject, number)
             case _:
                 pass
 
@@ -226,22 +269,24 @@ class Subjects:
                 value.rule_set,
             )
             context.schemas[value.id] = schema
-            context.ids.setdefault(schema.digest, value.id)
+            _index(context, value.id, schema)
+        references = context.schemas[value.id].references
         context.highest_id = max(context.highest_id, value.id)
         context.uses.setdefault(value.id, set()).add((subject, number))
-        self._versions.setdefault(subject, {})[number] = Version(value.id, value.deleted, timestamp)
-        for reference in context.schemas[value.id].references:
+        version = Version(value.id, value.deleted, timestamp, bool(references))
+        self._versions.setdefault(subject, SubjectVersions()).put(number, version)
+        for reference in references:
             referred = (relative(reference.subject, context_name), reference.version)
             self._referrers.setdefault(referred, set()).add((context_name, value.id))
 
     def _is_deleted(self, subject: str, number: int) -> bool:
-        return self._versions[subject][number].is_deleted
+        return self._versions[subject].by_number[number].is_deleted
 
     def _remove(self, subject: str, number: int) -> None:
-        version = self._versions.get(subject, {}).pop(number, None)
+        version = self._versions[subject].remove(number) if subject in self._versions else None
         if version is None:
             return
-        if not self._versions[subject]:
+        if not self._versions[subject].by_number:
             del self._versions[subject]
         context_name = parse_subject(subject).context
         context = self._contexts[context_name]
@@ -254,8 +299,7 @@ class Subjects:
         context = self._contexts[context_name]
         schema = context.schemas.pop(schema_id)
         del context.uses[schema_id]
-        if context.ids.get(schema.digest) == schema_id:
-            del context.ids[schema.digest]
+        _unindex(context, schema_id, schema)
         for reference in schema.references:
             referred = (relative(reference.subject, context_name), reference.version)
             self._referrers.get(referred, set()).discard((context_name, schema_id))
@@ -263,6 +307,31 @@ class Subjects:
     def _drop_context(self, context: str) -> None:
         if context != DEFAULT_CONTEXT and not self._contexts.get(context, _Context()).schemas:
             self._contexts.pop(context, None)
+
+
+def _index(context: _Context, schema_id: int, schema: Schema) -> None:
+    """Make an id known by its schema's digests."""
+    digest = schema.digest
+    is_first = context.ids.setdefault(digest, schema_id) == schema_id
+    without_version = digest if schema.metadata is None else schema.digest_without_version
+    if not is_first or without_version != digest:
+        context.similar_ids.setdefault(without_version, []).append(schema_id)
+
+
+def _unindex(context: _Context, schema_id: int, schema: Schema) -> None:
+    """Undo `_index`. Where another schema has the same digest, that digest stands for its id from now on."""
+    digest, without_version = schema.digest, schema.digest_without_version
+    similar = context.similar_ids.get(without_version, [])
+    if schema_id in similar:
+        similar.remove(schema_id)
+    if context.ids.get(digest) == schema_id:
+        del context.ids[digest]
+        for other in similar:
+            if context.schemas[other].digest == digest:
+                context.ids[digest] = other
+                break
+    if not similar:
+        context.similar_ids.pop(without_version, None)
 
 
 def _set(table: dict[str | None, Any], scope: str | None, value: object) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,7 +13,6 @@ from headrace.registry.http.service import RegistryService
 from headrace.registry.lookup import LATEST, version_number
 from headrace.registry.names import SubjectName
 from headrace.registry.schema_questions import invalid
-from headrace.registry.subjects import Version
 from headrace.registry.submitted import SubmittedSchema
 
 
@@ -43,26 +40,24 @@ class CompatibilityResource:
         ]  # fmt: skip
 
     async def _with_all(self, request: Request) -> Response:
-        return await self._compare(request, self._subjects.versions(str(subject_in(request))))
+        return await self._compare(request, None)
 
     async def _with_one(self, request: Request) -> Response:
-        name = str(subject_in(request))
-        number = version_number(parameter(request, "version"))
-        versions = self._subjects.versions(name)
-        wanted = self._subjects.latest(name) if number == LATEST else number
-        if number != LATEST and wanted not in versions:
-            raise errors.version_not_found(number)
-        return await self._compare(
-            request, {each: versions[each] for each in versions if each == wanted}
-        )
+        return await self._compare(request, version_number(parameter(request, "version")))
 
-    async def _compare(self, request: Request, versions: Mapping[int, Version]) -> Response:
+    async def _compare(self, request: Request, number: int | None) -> Response:
+        """Compare with a version, or, with None, with those that the level names."""
         subject = subject_in(request)
         wanted = await decoded_body(request, SubmittedSchema)
+        name = str(subject)
+        if number == LATEST:
+            number = self._subjects.latest(name)
+        elif number is not None and self._subjects.version(name, number) is None:
+            raise errors.version_not_found(number)
         verbose = flag(request, "verbose")
         try:
             found = await self._messages(
-                subject, wanted, versions, normalize=flag(request, "normalize")
+                subject, wanted, number, normalize=flag(request, "normalize")
             )
         except errors.RegistryError as refusal:
             if not verbose or refusal.code != errors.INVALID_SCHEMA:
@@ -74,7 +69,7 @@ class CompatibilityResource:
         self,
         subject: SubjectName,
         wanted: SubmittedSchema,
-        versions: Mapping[int, Version],
+        number: int | None,
         *,
         normalize: bool,
     ) -> list[str]:
@@ -82,9 +77,9 @@ class CompatibilityResource:
         question = registry.questions.of_compatibility(
             subject,
             wanted,
-            versions,
             registry.scopes.config(str(subject)),
             normalize=registry.registration.normalizes(subject, asked=normalize),
+            only_version=number,
         )
         judgement = await self._instance.judge(question)
         if judgement.error is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
@@ -29,6 +30,7 @@ _BODY_TYPES: Final = (
     "application/json",
     "application/octet-stream",
 )
+_MAX_OFFSET: Final = 2**31 - 1
 MAX_SCHEMAS: Final = 1000  # in one answer; a larger limit counts as this one
 
 
@@ -66,12 +68,11 @@ def flag(request: Request, name: str) -> bool:
 
 def page(request: Request, items: Iterable[T], *, limit: int | None = None) -> list[T]:
     """The part of a listing that `offset` and `limit` ask for; never more than `limit`, if there is one."""
-    found = list(items)
-    start = max(_number(request, "offset", 0), 0)
-    asked = _number(request, "limit", -1)
-    if asked < 1 or (limit is not None and asked > limit):
-        return found[start:] if limit is None else found[start : start + limit]
-    return found[start : start + asked]
+    start = min(max(_number(request, "offset", 0), 0), _MAX_OFFSET)
+    asked: int | None = _number(request, "limit", -1)
+    if asked is None or not 1 <= asked <= (_MAX_OFFSET if limit is None else limit):
+        asked = limit
+    return list(islice(items, start, None if asked is None else start + asked))
 
 
 def _number(request: Request, name: str, default: int) -> int:

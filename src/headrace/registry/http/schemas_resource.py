@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -106,23 +107,16 @@ class SchemasResource:
             each.aliases = aliases.get(each.subject)
         return answer(answers)
 
-    def _found(self, request: Request, names: list[str]) -> list[FoundVersion]:
+    def _found(self, request: Request, names: list[str]) -> Iterator[FoundVersion]:
+        """The versions of these subjects that the query asks for, found only as far as they are read."""
         deleted, latest_only = flag(request, "deleted"), flag(request, "latestOnly")
         rule_type = request.query_params.get("ruleType", "")
-        found = []
         for name in names:
             numbers = list(self._subjects.versions(name, deleted=deleted))
-            found += [
-                self._lookup.found(name, each) for each in numbers[-1 if latest_only else 0 :]
-            ]
-        if not rule_type:
-            return found
-        return [
-            each
-            for each in found
-            if each.schema.rule_set is not None
-            and any(rule.type == rule_type for rule in each.schema.rule_set.rules())
-        ]
+            for number in numbers[-1 if latest_only else 0 :]:
+                found = self._lookup.found(name, number)
+                if not rule_type or _has_rule(found, rule_type):
+                    yield found
 
     async def _by_id(self, request: Request) -> Response:
         found = self._wanted(request, named=True)
@@ -170,3 +164,8 @@ class SchemasResource:
         found = self._wanted(request)
         deleted = flag(request, "deleted")
         return self._subjects.uses(found.context, found.schema_id, deleted=deleted)
+
+
+def _has_rule(found: FoundVersion, rule_type: str) -> bool:
+    rule_set = found.schema.rule_set
+    return rule_set is not None and any(rule.type == rule_type for rule in rule_set.rules())

@@ -124,8 +124,8 @@ class SubjectsResource:
         found = [
             name
             for name in self._lookup.matching(prefix)
-            if self._subjects.versions(name, deleted=deleted)
-            and not (only and self._subjects.versions(name))
+            if self._subjects.has_versions(name, deleted=deleted)
+            and not (only and self._subjects.has_versions(name))
         ]
         return answer(page(request, found))
 
@@ -133,7 +133,7 @@ class SubjectsResource:
         name = str(subject_in(request))
         only, negative = flag(request, "deletedOnly"), flag(request, "deletedAsNegative")
         deleted = flag(request, "deleted") or only
-        if not self._subjects.versions(name, deleted=deleted):
+        if not self._subjects.has_versions(name, deleted=deleted):
             raise errors.subject_not_found(name)
         versions = self._subjects.versions(name, deleted=deleted or negative)
         numbers = [
@@ -181,14 +181,14 @@ class SubjectsResource:
         normalize, deleted = flag(request, "normalize"), flag(request, "deleted")
         registration = self._registry.registration
         for place in self._lookup.in_contexts(str(subject)):
-            if not wanted.text or not self._subjects.versions(str(place), deleted=deleted):
+            if not wanted.text or not self._subjects.has_versions(str(place), deleted=deleted):
                 continue
             question = registration.lookup_question(place, wanted, normalize=normalize)
             judgement = await self._instance.judge(question)
             found = registration.find(place, wanted, judgement, deleted=deleted)
             if found is not None:
                 return answer(version_answer(found, await self._service.text_of(request, found)))
-        if self._subjects.versions(str(subject), deleted=deleted):
+        if self._subjects.has_versions(str(subject), deleted=deleted):
             raise errors.schema_not_found()
         raise errors.subject_not_found(str(subject))
 
