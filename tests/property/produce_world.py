@@ -33,6 +33,7 @@ from headrace.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.support.in_place import InPlace
+from tests.support.scripted_verification import ScriptedVerification
 from tests.unit.broker.apis.one_broker import CLUSTER_ID, NOW_MS
 
 TOPICS = {
@@ -126,6 +127,7 @@ class World:
             "traffic": self.traffic,
             "clock": lambda: NOW_MS,
             "long_work": LongWork(InPlace(), lambda: 0.0),
+            "txn_verification": ScriptedVerification(),
         }
         api = bind_api(ApiKey.PRODUCE, produce, parts)
         self.dispatch = Dispatcher(

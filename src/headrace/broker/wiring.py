@@ -48,6 +48,7 @@ from headrace.broker.requests.dispatch import Dispatcher
 from headrace.broker.requests.long_work import LongWork
 from headrace.broker.requests.request_metrics import RequestMetrics
 from headrace.broker.requests.request_steps import RequestSteps
+from headrace.broker.requests.txn_verification import TxnVerification
 from headrace.broker.telemetry.http_endpoint import HttpEndpoint
 from headrace.broker.telemetry.traffic import Traffic
 from headrace.broker.upkeep.cleaner import Cleaner
@@ -258,6 +259,13 @@ class BrokerParts:
 
     def _make_listeners(self, inputs: BrokerInputs) -> None:
         environment = inputs.environment
+        self.txn_verification = TxnVerification(
+            self.cluster,
+            self.live_settings,
+            environment.network.connect,
+            environment.monotonic,
+            inputs.tasks.create_task,
+        )
         dependencies = {
             "clock": environment.clock,
             "cluster": self.cluster,
@@ -279,6 +287,7 @@ class BrokerParts:
             "sessions": self.sessions,
             "topic_creation": self.topic_creation,
             "traffic": self.traffic,
+            "txn_verification": self.txn_verification,
         }
         self.dispatch = Dispatcher(
             api_table.bind(dependencies),

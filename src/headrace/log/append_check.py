@@ -159,6 +159,8 @@ def check_client_batch(header: BatchHeader, config: LogConfig) -> Refusal | None
         )
     if header.is_control:
         return Refusal(ErrorCode.INVALID_RECORD, "clients may not write control records")
+    if header.is_transactional and not header.has_producer_id:
+        return Refusal(ErrorCode.INVALID_RECORD, "a transaction without a producer id")
     if header.has_producer_id and header.base_sequence < 0:
         return Refusal(
             ErrorCode.INVALID_RECORD,

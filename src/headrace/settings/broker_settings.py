@@ -108,6 +108,9 @@ class BrokerSettings:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    transaction_partition_verification_enable: bool
     producer_id_expiration_check_interval_ms: int
 
     headrace_busy_poll_us: int

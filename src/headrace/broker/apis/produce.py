@@ -9,7 +9,11 @@ answer is that of the time-out, unless the ISR grows again before. NOT_ENOUGH_RE
 Batches in flight behind one that was refused are refused with it: `refused_batches`.
 Kafka opens every batch. Here, the first records of each connection are opened, so that a producer that encodes them wrongly is told so
 by its first request; the later ones only where their topic asks for it.
-Left out: transactions.
+A batch of a transaction that is not open in its partition waits for the transaction's coordinator, and the connection's next request
+behind it (KIP-890): `txn_verification`. From version 12 on the coordinator adds the partition to the transaction by that.
+Errors of transactions: INVALID_TXN_STATE (TRANSACTION_ABORTABLE from version 11 on), INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING,
+CONCURRENT_TRANSACTIONS from version 12 on, TRANSACTIONAL_ID_AUTHORIZATION_FAILED without a transactional id. What passes by itself
+is NOT_ENOUGH_REPLICAS, which every producer retries.
 """
 
 from collections.abc import Coroutine
@@ -26,12 +30,21 @@ from headrace.broker.requests.produce_append import append_batches, note_unackno
 from headrace.broker.requests.produce_fast_path import ProduceFastPath
 from headrace.broker.requests.produce_form import topic_key
 from headrace.broker.requests.request_context import RequestContext
+from headrace.broker.requests.txn_verification import (
+    Errors,
+    TxnProducer,
+    TxnSupport,
+    TxnVerification,
+    of_produce,
+    produce_error,
+)
 from headrace.broker.telemetry.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.clock import Clock
 from headrace.errors import MalformedMessage
 from headrace.internal_topics import INTERNAL_TOPICS
 from headrace.log.append_check import OPEN_FIRST, Opened
 from headrace.log.append_result import Appended
+from headrace.log.producers.producer_state import NOT_VERIFIED, Verification
 from headrace.log.record_check import check_steps, fault_among_first
 from headrace.log.steps import Steps
 from headrace.records.batch_view import (
@@ -96,8 +109,9 @@ def handle(
     traffic: Traffic,
     clock: Clock,
     long_work: LongWork,
-) -> "Answered | Coroutine[Any, Any, list[Piece] | None]":
-    call = _Produce(request, context, partitions, cluster, traffic, clock())
+    txn_verification: TxnVerification,
+) -> "Answered | Coroutine[Any, Any, Answered]":
+    call = _Produce(request, context, partitions, cluster, traffic, clock(), txn_verification)
     topics: list[ProduceTopicResult] = []
     for topic in request.topic_data:
         name = topic.name
@@ -106,9 +120,28 @@ def handle(
         call.turn_to(name, topic_key(topic, context.version))
         results = [call.append(ask.index, ask.records) for ask in topic.partition_data]
         topics.append(ProduceTopicResult(topic.name, topic.topic_id, results))
+    if call.unverified:
+        return _when_verified(call, request, context.version, topics, long_work, clock)
     if call.unopened:
         return _when_opened(call, request, context.version, topics, long_work, clock)
     return _answer(call, request, context.version, topics)
+
+
+async def _when_verified(
+    call: "_Produce",
+    request: ProduceRequest,
+    version: int,
+    topics: list[ProduceTopicResult],
+    long_work: LongWork,
+    clock: Clock,
+) -> Answered:
+    """Append what the transaction's coordinator agrees to, and answer. The connection's next request waits meanwhile."""
+    errors = await call.verify()
+    for unverified in call.unverified:
+        error = errors.get(unverified.partition.topic_partition)
+        outcome = call.append_verified(unverified, error, clock())
+        topics = _with_result(topics, unverified.result, outcome)
+    return await _when_opened(call, request, version, topics, long_work, clock)
 
 
 async def _when_opened(
@@ -118,7 +151,7 @@ async def _when_opened(
     topics: list[ProduceTopicResult],
     long_work: LongWork,
     clock: Clock,
-) -> list[Piece] | None:
+) -> Answered:
     """Append what takes long to open, and answer. The connection's next request waits meanwhile: order is kept."""
     for unopened in call.unopened:
         log, now_ms = unopened.partition.log, clock()
@@ -126,19 +159,17 @@ async def _when_opened(
         while opened.config is not log.config:
             opened = Opened(log.config, await long_work.run(unopened.steps(now_ms)))
         outcome = call.append_opened(unopened, opened, now_ms)
-        topics = [
-            topic._replace(
-                partitions=[
-                    outcome if each is unopened.result else each for each in topic.partitions
-                ]
-            )
-            for topic in topics
-        ]
-    answered = _answer(call, request, version, topics)
-    if isinstance(answered, Completion):
-        pieces: list[Piece] = await answered
-        return pieces
-    return answered
+        topics = _with_result(topics, unopened.result, outcome)
+    return _answer(call, request, version, topics)
+
+
+def _with_result(
+    topics: list[ProduceTopicResult], before: ProducePartitionResult, after: ProducePartitionResult
+) -> list[ProduceTopicResult]:
+    return [
+        topic._replace(partitions=[after if each is before else each for each in topic.partitions])
+        for topic in topics
+    ]
 
 
 def _answer(
@@ -184,10 +215,23 @@ class _Unopened(NamedTuple):
     records: memoryview
     header: BatchHeader
     result: ProducePartitionResult
+    verified: Verification | None
 
     def steps(self, now_ms: int) -> Steps[bytearray | Refusal | None]:
         log = self.partition.log
         return check_steps(self.records, self.header, log.config, now_ms, log.topic_partition)
+
+
+class _Unverified(NamedTuple):
+    """A batch of a transaction that is not open in the partition, and its place in the answer."""
+
+    topic: str
+    topic_key: TopicKey
+    partition: Partition
+    records: memoryview
+    header: BatchHeader
+    result: ProducePartitionResult
+    verification: Verification
 
 
 class _Produce:
@@ -205,12 +249,15 @@ class _Produce:
         "_topic_key",
         "_traffic",
         "_transactional_id",
+        "_txn_producer",
         "_unproven_records",
+        "_verification",
         "_version",
         "has_failed",
         "refused_batches",
         "uncommitted",
         "unopened",
+        "unverified",
     )
 
     def __init__(
@@ -221,6 +268,7 @@ class _Produce:
         cluster: ClusterView,
         traffic: Traffic,
         now_ms: int,
+        verification: TxnVerification,
     ) -> None:
         self._acks = request.acks
         self._transactional_id = request.transactional_id
@@ -230,11 +278,14 @@ class _Produce:
         self._cluster = cluster
         self._traffic = traffic
         self._now_ms = now_ms
+        self._verification = verification
+        self._txn_producer: TxnProducer | None = None
         self.has_failed = False
         self._unproven_records = 0 if context.connection.has_produced else _FIRST_RECORDS
         context.connection.has_produced = True
         self.refused_batches = context.connection.refused_batches
         self.unopened: list[_Unopened] = []
+        self.unverified: list[_Unverified] = []
         self.uncommitted: list[_Uncommitted] = []
 
     def turn_to(self, topic: str, key: TopicKey) -> None:
@@ -266,6 +317,18 @@ class _Produce:
             fault = self._refuse_before_append(index, partition, records, header)
             if fault is not None:
                 return self._appended(index, partition, header, fault)
+            if _may_open_txn(header) and partition.is_leader:
+                return self._append_transactional(index, partition, records, header)
+        return self._append(index, partition, records, header)
+
+    def _append(
+        self,
+        index: int,
+        partition: Partition,
+        records: memoryview,
+        header: BatchHeader | None,
+        verified: Verification | None = None,
+    ) -> ProducePartitionResult:
         appended = append_batches(
             partition,
             (records,),
@@ -273,14 +336,70 @@ class _Produce:
             self._acks,
             self._now_ms,
             self._counters,
+            verified=verified,
         )
         if appended is OPEN_FIRST and header is not None:
             result = ProducePartitionResult(index, 0)
             self.unopened.append(
-                _Unopened(self._topic, self._topic_key, partition, records, header, result)
+                _Unopened(
+                    self._topic, self._topic_key, partition, records, header, result, verified
+                )
             )
             return result
         return self._appended(index, partition, header, appended)
+
+    # ---- transactions
+
+    def _append_transactional(
+        self, index: int, partition: Partition, records: memoryview, header: BatchHeader
+    ) -> ProducePartitionResult:
+        """Append a batch of a transaction that is open in the partition, or have it wait for its verification."""
+        producer = TxnProducer(
+            self._transactional_id or "", header.producer_id, header.producer_epoch
+        )
+        if self._txn_producer not in (None, producer):
+            text = "transactional batches of several producers in one request"
+            return self._fail(index, Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING, text))
+        self._txn_producer = producer
+        support = of_produce(self._version)
+        if not self._verification.is_needed(support):
+            return self._append(index, partition, records, header, NOT_VERIFIED)
+        is_implicit = support is TxnSupport.IMPLICIT
+        verification = partition.log.producers.verification(
+            header, self._now_ms, is_implicit=is_implicit
+        )
+        if verification is None:
+            return self._append(index, partition, records, header)
+        result = ProducePartitionResult(index, 0)
+        self.unverified.append(
+            _Unverified(
+                self._topic, self._topic_key, partition, records, header, result, verification
+            )
+        )
+        return result
+
+    async def verify(self) -> Errors:
+        """Ask the transaction's coordinator about everything that waits for it."""
+        assert self._txn_producer is not None
+        partitions = [each.partition.topic_partition for each in self.unverified]
+        support = of_produce(self._version)
+        errors = await self._verification.verify(self._txn_producer, partitions, support)
+        return {each: produce_error(error, support) for each, error in errors.items()}
+
+    def append_verified(
+        self, unverified: _Unverified, error: ErrorCode | None, now_ms: int
+    ) -> ProducePartitionResult:
+        """Give a partition a batch whose transaction is verified, unless it was found not to be open (`error`)."""
+        topic, key, partition, records, header, result, verification = unverified
+        self.turn_to(topic, key)
+        self._now_ms = now_ms
+        if error is None:
+            return self._append(result.index, partition, records, header, verification)
+        refused = Refusal(error, "the partition could not be verified to be in the transaction")
+        self.refused_batches.add(key, result.index, header, refused)
+        return self._fail(result.index, refused)
+
+    # ---- records
 
     def _fault(
         self, partition: Partition, records: memoryview, header: BatchHeader
@@ -306,10 +425,17 @@ class _Produce:
         self, unopened: _Unopened, opened: Opened, now_ms: int
     ) -> ProducePartitionResult:
         """Give a partition a batch that has been opened."""
-        topic, key, partition, records, header, result = unopened
+        topic, key, partition, records, header, result, verified = unopened
         self.turn_to(topic, key)
         appended = append_batches(
-            partition, (records,), (header,), self._acks, now_ms, self._counters, opened
+            partition,
+            (records,),
+            (header,),
+            self._acks,
+            now_ms,
+            self._counters,
+            opened,
+            verified,
         )
         return self._appended(result.index, partition, header, appended)
 
@@ -376,8 +502,6 @@ class _Produce:
             return Refusal(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transaction without an id"
             )
-        if header.is_transactional:
-            return Refusal(ErrorCode.INVALID_TXN_STATE, "transactions are not offered")
         return None
 
     def _missing(self, index: int) -> Refusal:
@@ -390,6 +514,11 @@ class _Produce:
         self._counters.produce_requests += 1
         self._counters.failed_produce_requests += 1
         return _refusal(index, refused, self._cluster, self._topic)
+
+
+def _may_open_txn(header: BatchHeader) -> bool:
+    """Whether a batch is to be verified; other transactional ones are refused by the log."""
+    return header.is_transactional and header.has_producer_id and not header.is_control
 
 
 def _known_name(cluster: ClusterView, topic_id: UUID) -> str:

@@ -26,6 +26,7 @@ from headrace.wire.refusal import Refusal
 
 PASSING_ERRORS: Final = frozenset(
     (
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

@@ -9,6 +9,7 @@ from headrace.broker.net.refused_batches import RefusedBatches, TopicKey
 from headrace.broker.telemetry.traffic import TopicTraffic
 from headrace.log.append_check import Opened
 from headrace.log.append_result import Appended
+from headrace.log.producers.producer_state import Verification
 from headrace.records.batch_view import BatchHeader
 from headrace.replication.partition import NOT_LEADER, Partition
 from headrace.wire.error_code import ErrorCode
@@ -23,9 +24,12 @@ def append_batches(
     now_ms: int,
     counters: TopicTraffic,
     opened: Opened | None = None,
+    verified: Verification | None = None,
 ) -> Appended | Refusal:
     """Append the first batches of a list, and count them for their topic; see `Partition.append`. A refusal is the caller's to count."""
-    appended = partition.append(batches, headers, acks=acks, now_ms=now_ms, opened=opened)
+    appended = partition.append(
+        batches, headers, acks=acks, now_ms=now_ms, opened=opened, verified=verified
+    )
     if type(appended) is Appended:
         base_offset, last_offset, _, is_duplicate, count = appended
         counters.produce_requests += count

@@ -58,6 +58,7 @@ from headrace.testing.memory_disk import MemoryDisk
 from headrace.wire.codec import decode, encode
 from headrace.wire.message import Request, Response
 from tests.support.controllers import make_driver
+from tests.support.scripted_verification import ScriptedVerification
 
 R = TypeVar("R", bound=Response)
 
@@ -156,6 +157,7 @@ class OneBroker:
         self.metadata_cache = MetadataCache()
         self.long_work = LongWork(Threads(perf_counter), perf_counter)
         self.traffic = Traffic()
+        self.txn_verification = ScriptedVerification()
         self.clock = lambda: NOW_MS
         self.broker_epoch = -1
         self.producer_ids = ProducerIds(
@@ -200,7 +202,7 @@ class OneBroker:
         needs = inspect.signature(api.handle).parameters
         parts = {name: getattr(self, name) for name in needs if name not in ("request", "context")}
         answer = api.handle(received, context, **parts)
-        if inspect.isawaitable(answer):
+        while inspect.isawaitable(answer):
             answer = await answer
         body = b"".join(answer) if isinstance(answer, list) else encode(answer, version)
         return decode(request.RESPONSE, version, bytearray(body))

@@ -28,6 +28,7 @@ from headrace.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.support.in_place import InPlace
+from tests.support.scripted_verification import ScriptedVerification
 from tests.unit.broker.apis.one_broker import CLUSTER_ID, NOW_MS, connection_to
 
 ORDERS = TopicPartition("orders", 0)
@@ -89,12 +90,13 @@ def send(partition: Partition, *, timeout_ms: int = 60_000) -> "asyncio.Future[P
         traffic=Traffic(),
         clock=lambda: NOW_MS,
         long_work=LongWork(InPlace(), lambda: 0.0),
+        txn_verification=ScriptedVerification(),
     )
 
     async def decoded() -> ProduceResponse:
         assert answer is not None
         pieces = answer if isinstance(answer, list) else await answer
-        assert pieces is not None
+        assert isinstance(pieces, list)
         return decode(ProduceResponse, VERSION, bytearray(b"".join(pieces)))
 
     return asyncio.ensure_future(decoded())
