@@ -160,6 +160,36 @@ def test_deleted_records_are_not_back_after_a_failover() -> None:
             cluster.start(first)
 
 
+def test_deleted_records_are_not_back_after_a_kill_of_all_brokers() -> None:
+    """The checkpoints that are written now and then are an hour away."""
+    hour = str(60 * 60 * 1000)
+    settings = {
+        "replica.high.watermark.checkpoint.interval.ms": hour,
+        "log.flush.offset.checkpoint.interval.ms": hour,
+        "log.flush.start.offset.checkpoint.interval.ms": hour,
+    }
+    with EmbeddedCluster(settings) as cluster:
+        cluster.create_topic("a")
+        for round_number in range(1, 4):
+            produce(cluster, "a", *numbered(0, 10))
+            cluster.wait_until_in_sync()
+            place = TopicPartition("a", 0, round_number * 10 - 3)
+            admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+            admin.delete_records([place])[place].result(PATIENCE_S)
+            for broker in BROKERS:
+                cluster.kill(broker)
+            for broker in BROKERS:
+                cluster.start(broker)
+            cluster.wait_until_in_sync()
+            leader = cluster.leader("a")
+            assert earliest(cluster, "a") == place.offset
+            cluster.kill(leader)
+            assert cluster.leader("a") != leader
+            assert earliest(cluster, "a") == place.offset
+            cluster.start(leader)
+            cluster.wait_until_in_sync()
+
+
 def earliest(cluster: EmbeddedCluster, topic: str) -> int:
     """The first offset that a consumer can read."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "a-group"})

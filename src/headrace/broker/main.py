@@ -193,6 +193,7 @@ class Broker:
             parts.dead_broker_removal.run(),
             parts.controller.follow(parts.feed.apply),
             parts.isr_updates.run(),
+            parts.log_start_sync.run(),
             parts.leader_balance.run(),
             parts.role_application.run(),
             parts.offline_replica_reports.run(),

@@ -39,6 +39,7 @@ from headrace.broker.pages.metrics_page import MetricsSources
 from headrace.broker.replicas.epoch_raising import EpochRaising
 from headrace.broker.replicas.fetch_loops import FetchLoops
 from headrace.broker.replicas.isr_updates import IsrUpdates
+from headrace.broker.replicas.log_start_sync import LogStartSync
 from headrace.broker.replicas.offline_replica_reports import OfflineReplicaReports
 from headrace.broker.replicas.replica_hosting import ReplicaHosting
 from headrace.broker.replicas.replica_moves import ReplicaMoves
@@ -196,6 +197,9 @@ class BrokerParts:
             environment.network.connect,
             self.dead_broker_removal.connection_broke,
         )
+        self.log_start_sync = LogStartSync(self._write_checkpoints)
+        self.log_start_sync.written.add(self.fetch_loops.tell_log_starts)
+        self.fetch_loops.on_log_start_moved = self.log_start_sync.request
         self.isr_updates = IsrUpdates(
             self.cluster,
             self.partitions,
@@ -278,6 +282,7 @@ class BrokerParts:
             "leader_throttle": self.leader_throttle,
             "live_settings": self.live_settings,
             "log_dirs": inputs.log_dirs,
+            "log_start_sync": self.log_start_sync,
             "long_work": LongWork(environment.workers, environment.monotonic),
             "metadata_cache": MetadataCache(),
             "advertised_apis": api_table.advertised(),
@@ -384,6 +389,9 @@ class BrokerParts:
         return await self.controller.ask(
             AllocateProducerIds(broker_id=self.cluster.broker_id, broker_epoch=self.broker_epoch())
         )
+
+    async def _write_checkpoints(self) -> None:
+        await self.housekeeping.checkpoint()
 
     def _offsets_partitions(self) -> int:
         topic = self.cluster.state.topics.get(CONSUMER_OFFSETS)

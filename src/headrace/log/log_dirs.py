@@ -97,6 +97,7 @@ class DirectoryCheckpoints(NamedTuple):
     files: list[tuple[str, bytes]]  # path, content
     offsets: dict[TopicPartition, int]  # the largest in them
     truncated: list[tuple[PartitionLog, int]]  # logs whose truncation the files tell of
+    starts: list[tuple[PartitionLog, int, int]]  # logs whose start has moved: to where, truncations
 
 
 class LogDirs:
@@ -501,11 +502,18 @@ class LogDirs:
     def checkpointed(self, checkpoints: DirectoryCheckpoints) -> None:
         """The files are in place."""
         checkpoints.directory.checkpointed = checkpoints.offsets
+        self.log_starts_written(checkpoints)
         logs = checkpoints.directory.logs
         for log, truncation in checkpoints.truncated:
             if logs.get(log.topic_partition) is log:  # else it was deleted or moved meanwhile
                 with suppress(DiskFull):  # the next ones try again
                     log.forget_truncation(truncation)
+
+    def log_starts_written(self, checkpoints: DirectoryCheckpoints) -> None:
+        """The log start offsets in these files count, unless the log was truncated since."""
+        for log, start, truncations in checkpoints.starts:
+            if log.truncations == truncations:
+                log.checkpointed_start = start
 
     def _checkpoints(self, directory: LogDir) -> DirectoryCheckpoints:
         logs = directory.logs.values()
@@ -544,11 +552,13 @@ class LogDirs:
             )
         ]
         truncated = [(log, log.truncation) for log in logs]
+        moved = [log for log in logs if log.checkpointed_start != log.log_start_offset]
         return DirectoryCheckpoints(
             directory,
             files,
             _largest(directory, recovery_points, log_starts, cleaned_to),
             [(log, cut) for log, cut in truncated if cut is not None],
+            [(log, log.log_start_offset, log.truncations) for log in moved],
         )
 
 

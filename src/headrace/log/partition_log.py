@@ -69,6 +69,7 @@ class PartitionLog:
         self.producers = ProducerState()
         self.snapshots = ProducerSnapshots(disk, directory)
         self.log_start_offset = 0
+        self.checkpointed_start = 0  # the log start offset that the directory's checkpoints tell
         self.log_end_offset = 0
         self.recovery_point = 0
         self.cleaned_to: int | None = None  # compacted up to here; None if never
@@ -359,6 +360,7 @@ class PartitionLog:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self.checkpointed_start = min(self.checkpointed_start, offset)
         if self.cleaned_to is not None:
             self.cleaned_to = min(self.cleaned_to, offset)
 
@@ -426,6 +428,13 @@ class PartitionLog:
                 self._epochs_are_durable = False
                 with suppress(DiskFull):
                     self._write_epochs(self.leader_epochs, durable=False)
+
+    @property
+    def durable_start(self) -> int:
+        """Where the log starts at the next opening, if the process is killed now."""
+        return max(
+            self.segments.first.base_offset, min(self.checkpointed_start, self.log_start_offset)
+        )
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""

@@ -83,6 +83,7 @@ def open_log(
     if not known.clean:
         _open_after_crash(log, without_index, known, checkpointed_epochs, now_ms=now_ms)
     _settle_bounds(log, now_ms)
+    log.checkpointed_start = min(known.log_start_offset, log.log_start_offset)
     if log.log_end_offset < in_files.recovery_point:
         with suppress(DiskFull):  # a log on a full disk must still open; nothing is appended to it
             log.note_truncation(log.log_end_offset, checkpointed=in_files.recovery_point)

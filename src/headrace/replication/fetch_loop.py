@@ -98,6 +98,10 @@ class FetchLoop:
         self._on_disk_failed = on_disk_failed
         self._throttle = throttle
         self._on_broken = on_broken
+        self.on_log_start_moved: Callable[[], None] = lambda: (
+            None
+        )  # records were deleted here and would be back after a kill; then `tell_log_starts`
+        self._untold_starts: set[Partition] = set()
         self._session = FollowerSession(settings.partition_max_bytes)
         self._looked_ms = 0  # when all were last looked at for what nobody tells of
         self._partitions: dict[Partition, None] = {}
@@ -123,6 +127,10 @@ class FetchLoop:
         self._partitions[partition] = None
         self._session.want(partition)
         self._changed.set()
+        self._ask_anew_soon()
+
+    def _ask_anew_soon(self) -> None:
+        """Drop a question that waits for news at the leader."""
         if self._waiting_on is not None and self._hurry is None:
             loop = asyncio.get_running_loop()
             self._hurry = loop.call_later(_HURRY_S, self._waiting_on.abort)
@@ -135,6 +143,17 @@ class FetchLoop:
         self._held_back.discard(partition)
         self._backoffs.pop(partition, None)
         self._lags.pop(partition, None)
+        self._untold_starts.discard(partition)
+
+    def tell_log_starts(self) -> None:
+        """Log start offsets have become durable: the leader hears of them with the next request.
+
+        DeleteRecords waits for that. A question that ends soon is not dropped, because retention moves log starts, too.
+        """
+        if self._untold_starts and self._settings.max_wait_ms > _LOOK_AROUND_MS:
+            self._ask_anew_soon()
+        while self._untold_starts:
+            self._session.mark_changed(self._untold_starts.pop())
 
     async def run(self) -> None:
         """Fetch, again and again, until cancelled."""
@@ -264,6 +283,9 @@ class FetchLoop:
                 self._backoffs.pop(partition, None)
                 if partition in self._partitions:
                     self._lags[partition] = lag_after(partition, data)
+                    if partition.log.durable_start < partition.log.log_start_offset:
+                        self._untold_starts.add(partition)
+                        self.on_log_start_moved()
         except LogClosed:
             self.remove(partition)
         except DiskFailed as error:

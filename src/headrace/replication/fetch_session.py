@@ -25,7 +25,7 @@ _FULL: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 
 Place: TypeAlias = tuple[UUID, int]
-# Leader epoch, log end offset, log start offset, newest epoch in the log, where a gap is looked for: a question is the same as
+# Leader epoch, log end offset, durable log start, newest epoch in the log, where a gap is looked for: a question is the same as
 # long as these are.
 Told: TypeAlias = tuple[int, int, int, int, int | None]
 
@@ -147,7 +147,7 @@ def _state(partition: Partition) -> Told:
     return (
         partition.leader_epoch,
         log.log_end_offset,
-        log.log_start_offset,
+        log.durable_start,
         log.leader_epochs.latest,
         partition.gap_check,
     )

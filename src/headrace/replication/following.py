@@ -47,7 +47,7 @@ def question(partition: Partition, *, max_bytes: int) -> FetchPartition:
         current_leader_epoch=partition.leader_epoch,
         fetch_offset=following.offset,
         last_fetched_epoch=following.last_fetched_epoch,
-        log_start_offset=log.log_start_offset,
+        log_start_offset=log.durable_start,
         partition_max_bytes=max_bytes,
     )
 

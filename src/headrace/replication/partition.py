@@ -397,9 +397,9 @@ class Partition:
         return offset
 
     def low_watermark(self, live: Container[int]) -> int | None:
-        """The least log start offset among the replicas on live brokers; None if this broker does not lead."""
+        """The least durable log start offset among the replicas on live brokers; None if this broker does not lead."""
         leader = self._leader
-        return None if leader is None else leader.low_watermark(self.log.log_start_offset, live)
+        return None if leader is None else leader.low_watermark(self.log.durable_start, live)
 
     # ---- reading
 

@@ -117,6 +117,39 @@ def test_a_kill_loses_nothing(disk: MemoryDisk, dirs: LogDirs) -> None:
     assert {log.topic_partition: log.log_end_offset for log in again} == dict.fromkeys(ORDERS, 1)
 
 
+def test_a_log_start_counts_when_it_is_in_the_checkpoint(disk: MemoryDisk, dirs: LogDirs) -> None:
+    log = dirs.get(ORDERS[0])
+    assert log is not None
+    append(log, make_batch(5))
+    log.advance_log_start(3)
+    assert log.durable_start == 0
+    for checkpoints in dirs.checkpoints():
+        log.advance_log_start(4)  # while the files are written
+        for path, content in checkpoints.files:
+            disk.replace(path, content)
+        dirs.checkpointed(checkpoints)
+    assert (log.durable_start, log.log_start_offset) == (3, 4)
+    again = kill(disk, dirs).get(ORDERS[0])
+    assert again is not None
+    assert (again.durable_start, again.log_start_offset) == (3, 3)
+
+
+def test_a_log_start_from_before_a_truncation_does_not_count(
+    disk: MemoryDisk, dirs: LogDirs
+) -> None:
+    log = dirs.get(ORDERS[0])
+    assert log is not None
+    append(log, make_batch(5))
+    log.advance_log_start(5)
+    write_checkpoints(disk, dirs)
+    assert log.durable_start == 5
+    log.truncate_to(2, now_ms=NOW_MS)
+    assert log.durable_start <= 2
+    append(log, make_batch(3))
+    log.advance_log_start(4)
+    assert log.durable_start <= 2
+
+
 def test_damaged_checkpoints_are_started_anew(
     disk: MemoryDisk, dirs: LogDirs, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -104,6 +104,10 @@ def test_what_is_deleted_without_a_word_is_told_when_all_are_looked_at() -> None
     session.ask()
     session.answered(FetchResponse(session_id=SESSION))
     partition.log.advance_log_start(1)
+    session.mark_all_changed()
+    assert named(session.ask()) == [], "after a kill the record would be back"
+    session.answered(FetchResponse(session_id=SESSION))
+    partition.log.checkpointed_start = 1
     assert named(session.ask()) == []
     session.answered(FetchResponse(session_id=SESSION))
     session.mark_all_changed()

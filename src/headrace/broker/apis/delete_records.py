@@ -1,7 +1,8 @@
 """DeleteRecords (21), versions 0-2: everything below an offset goes; -1 is the high watermark.
 
-v2 flexible. Answers the low watermark: the least log start offset among the replicas on live brokers. The answer waits until that
-has reached the offset, so that the records are not back after a failover; at the latest for `timeout_ms`.
+v2 flexible. Answers the low watermark: the least log start offset among the replicas on live brokers, as their checkpoints have it. The
+answer waits until that has reached the offset, so that the records are not back after a failover or after a kill of all brokers; at the latest
+for `timeout_ms`.
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a topic
 that is compacted and not deleted from, REQUEST_TIMED_OUT if a live replica has not deleted yet.
 """
@@ -10,6 +11,7 @@ import asyncio
 from collections.abc import Container
 
 from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.log_start_sync import LogStartSync
 from headrace.broker.replicas.partition_lookup import find_partition
 from headrace.broker.requests.request_context import RequestContext
 from headrace.replication.partition import Partition
@@ -31,6 +33,7 @@ async def handle(
     *,
     partitions: PartitionTable,
     cluster: ClusterView,
+    log_start_sync: LogStartSync,
 ) -> DeleteRecordsResponse:
     pending: list[_Deletion] = []
 
@@ -55,7 +58,9 @@ async def handle(
             for topic in request.topics
         ]
     )
-    await _wait_for_followers(pending, cluster, request.timeout_ms)
+    if pending:
+        log_start_sync.request()
+        await _wait_for_replicas(pending, cluster, log_start_sync, request.timeout_ms)
     return response
 
 
@@ -90,10 +95,11 @@ def _delete(partition: Partition, offset: int) -> int | Refusal:
     return partition.delete_records(offset)
 
 
-async def _wait_for_followers(
-    deletions: list[_Deletion], cluster: ClusterView, timeout_ms: int
+async def _wait_for_replicas(
+    deletions: list[_Deletion], cluster: ClusterView, log_start_sync: LogStartSync, timeout_ms: int
 ) -> None:
     changed = asyncio.Event()
+    log_start_sync.written.add(changed.set)
     for deletion in deletions:
         deletion.partition.log_starts.add(changed.set)
     pending = deletions
@@ -105,5 +111,6 @@ async def _wait_for_followers(
     except TimeoutError:
         pass  # each of the results says so already
     finally:
+        log_start_sync.written.remove(changed.set)
         for deletion in deletions:
             deletion.partition.log_starts.remove(changed.set)

@@ -46,6 +46,7 @@ class FetchLoops:
         self._tasks = tasks
         self._connect = connect
         self._on_broken = on_broken
+        self.on_log_start_moved: Callable[[], None] = lambda: None  # of a log that follows
         self._loops: dict[int, FetchLoop] = {}
         self._running: list[asyncio.Task[None]] = []
         self._leaders: dict[Partition, int] = {}
@@ -72,6 +73,7 @@ class FetchLoops:
                 self._throttle,
                 lambda: self._on_broken(leader_id),
             )
+            loop.on_log_start_moved = self.on_log_start_moved
             self._running.append(self._tasks.create_task(loop.run()))
         self._leaders[partition] = leader_id
         loop.add(partition)
@@ -81,6 +83,11 @@ class FetchLoops:
         leader_id = self._leaders.pop(partition, None)
         if leader_id is not None:
             self._loops[leader_id].remove(partition)
+
+    def tell_log_starts(self) -> None:
+        """Log start offsets have become durable: leaders hear of them."""
+        for loop in self._loops.values():
+            loop.tell_log_starts()
 
     @property
     def max_lag(self) -> int:

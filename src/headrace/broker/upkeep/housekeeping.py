@@ -79,6 +79,7 @@ class Housekeeping:
         self._retry_after_full_disk = retry_after_full_disk
         self._new_logs_seen = 0  # new logs at the last look
         self._new_logs_deferred = 0
+        self._checkpointing = asyncio.Lock()  # an older state must not replace a newer one
 
     def jobs(self) -> list[Coroutine[Any, Any, None]]:
         """The tasks to start; each runs until cancelled."""
@@ -204,6 +205,10 @@ class Housekeeping:
 
     async def checkpoint(self) -> None:
         """Write down recovery points, high watermarks, log starts and how far was cleaned."""
+        async with self._checkpointing:
+            await self._checkpoint()
+
+    async def _checkpoint(self) -> None:
         note_replicas(self._log_dirs, self._partitions)
         for checkpoints in self._log_dirs.checkpoints():
             try:
@@ -212,6 +217,8 @@ class Housekeeping:
                 self._log_dirs.checkpointed(checkpoints)
             except DiskFull as error:
                 _logger.warning("checkpoints are not written: %s", error)
+                # Deleting records makes room, so it must not wait for room; a kill before there is some brings them back.
+                self._log_dirs.log_starts_written(checkpoints)
             except DiskFailed as error:
                 log = next(iter(checkpoints.directory.logs.values()), None)
                 if log is not None:

@@ -1,10 +1,11 @@
-"""DeleteRecords is answered when every live replica has deleted."""
+"""DeleteRecords is answered when every live replica has deleted, durably."""
 
 import asyncio
 from uuid import UUID
 
 from headrace.broker.apis import delete_records
 from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.replicas.log_start_sync import LogStartSync
 from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.changes import BrokerRegistered, BrokerUnregistered, ChangeBatch
 from headrace.controller.values import Broker, PartitionState
@@ -50,6 +51,8 @@ class Leader:
         for _ in range(5):
             batch = build_batch([Record(0, NOW_MS, None, b"value")])
             self.partition.append([memoryview(batch)], acks=1, now_ms=NOW_MS)
+        self.checkpoints_may_be_written = asyncio.Event()
+        self.checkpoints_may_be_written.set()
         self.follow(2, 0)
         self.follow(3, 0)
         assert self.partition.high_watermark == 5
@@ -67,10 +70,17 @@ class Leader:
         state = PartitionState((1, 2, 3), isr, 1, 4, 1, min_isr=1)
         self.partition.isr_decided(state, now_ms=NOW_MS)
 
+    async def write_checkpoints(self) -> None:
+        start = self.partition.log.log_start_offset
+        await self.checkpoints_may_be_written.wait()
+        self.partition.log.checkpointed_start = start
+
     async def delete(self, offset: int, *, timeout_ms: int = 60_000) -> Answer:
         partitions = PartitionTable()
         partitions.add(self.partition)
         ask = DeleteRecordsPartition(partition_index=0, offset=offset)
+        sync = LogStartSync(self.write_checkpoints)
+        writing = asyncio.create_task(sync.run())
         answer = await delete_records.handle(
             DeleteRecordsRequest(
                 topics=[DeleteRecordsTopic(name="orders", partitions=[ask])], timeout_ms=timeout_ms
@@ -78,7 +88,10 @@ class Leader:
             RequestContext(DeleteRecordsRequest.API_KEY, VERSION, "client", connection_to()),
             partitions=partitions,
             cluster=self.cluster,
+            log_start_sync=sync,
         )
+        writing.cancel()
+        assert not len(sync.written)
         (result,) = answer.topics[0].partitions
         return ErrorCode.of(result.error_code), result.low_watermark
 
@@ -121,7 +134,7 @@ def test_a_replica_that_does_not_delete_in_time_is_told() -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.follow(2, 3)
-        assert await leader.delete(3, timeout_ms=0) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        assert await leader.delete(3, timeout_ms=1) == (ErrorCode.REQUEST_TIMED_OUT, 0)
         assert not leader.partition.log_starts
 
     asyncio.run(scenario())
@@ -147,5 +160,23 @@ def test_a_leader_that_resigns_says_so() -> None:
         await settle()
         leader.partition.become_follower(2, 5)
         assert await answer == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+    asyncio.run(scenario())
+
+
+def test_it_waits_for_the_checkpoint_of_the_leader() -> None:
+    """Else a kill of all brokers brings the records back."""
+
+    async def scenario() -> None:
+        leader = Leader()
+        leader.checkpoints_may_be_written.clear()
+        answer = asyncio.create_task(leader.delete(3))
+        await settle()
+        leader.follow(2, 3)
+        leader.follow(3, 3)
+        await settle()
+        assert not answer.done()
+        leader.checkpoints_may_be_written.set()
+        assert await answer == (ErrorCode.NONE, 3)
 
     asyncio.run(scenario())

@@ -10,7 +10,7 @@ import pytest
 from headrace.broker.upkeep.housekeeping import Housekeeping, note_replicas
 from headrace.broker.workers import Threads
 from headrace.ids import TopicPartition
-from headrace.log.files.checkpoint import RECOVERY_POINT_FILE, read_offsets
+from headrace.log.files.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
 from headrace.replication.partition import Partition
@@ -39,12 +39,8 @@ class SlowDisk(MemoryDisk):
         super().replace(path, data, durable=durable)
 
 
-def test_a_stop_waits_for_checkpoints_that_are_being_written() -> None:
-    disk = SlowDisk()
-    log_dirs = LogDirs(disk, ["/d"], config_for=lambda _: LogConfig(), new_id=lambda: UUID(int=7))
-    log_dirs.open(NOW_MS)
-    log = log_dirs.create(HERE, UUID(int=1), now_ms=NOW_MS)
-    housekeeping = Housekeeping(
+def housekeeping_of(log_dirs: LogDirs) -> Housekeeping:
+    return Housekeeping(
         log_dirs=log_dirs,
         partitions=PartitionTable(),
         live_settings=LiveSettings(BrokerSettings.from_properties({})),
@@ -54,6 +50,14 @@ def test_a_stop_waits_for_checkpoints_that_are_being_written() -> None:
         close_idle_connections=lambda: None,
         retry_after_full_disk=lambda: None,
     )
+
+
+def test_a_stop_waits_for_checkpoints_that_are_being_written() -> None:
+    disk = SlowDisk()
+    log_dirs = LogDirs(disk, ["/d"], config_for=lambda _: LogConfig(), new_id=lambda: UUID(int=7))
+    log_dirs.open(NOW_MS)
+    log = log_dirs.create(HERE, UUID(int=1), now_ms=NOW_MS)
+    housekeeping = housekeeping_of(log_dirs)
 
     async def stop_meanwhile() -> None:
         writing = asyncio.create_task(housekeeping.checkpoint())
@@ -92,3 +96,42 @@ def test_a_log_that_is_not_hosted_keeps_its_high_watermark() -> None:
     )
     note_replicas(log_dirs, partitions)
     assert directory.high_watermarks == {HERE: 4}
+
+
+def test_deleting_records_does_not_wait_for_room() -> None:
+    disk = MemoryDisk()
+    log_dirs = LogDirs(disk, ["/d"], config_for=lambda _: LogConfig(), new_id=lambda: UUID(int=7))
+    log_dirs.open(NOW_MS)
+    log = log_dirs.create(HERE, UUID(int=1), now_ms=NOW_MS)
+    append(log, make_batch(5))
+    log.advance_log_start(3)
+    disk.capacity_bytes = disk.used_bytes
+    asyncio.run(housekeeping_of(log_dirs).checkpoint())
+    assert read_offsets(disk, f"/d/{LOG_START_FILE}") == {}
+    assert log.durable_start == 3
+    disk.capacity_bytes = None
+    asyncio.run(housekeeping_of(log_dirs).checkpoint())
+    assert read_offsets(disk, f"/d/{LOG_START_FILE}") == {HERE: 3}
+
+
+def test_checkpoints_are_written_one_after_the_other() -> None:
+    disk = SlowDisk()
+    log_dirs = LogDirs(disk, ["/d"], config_for=lambda _: LogConfig(), new_id=lambda: UUID(int=7))
+    log_dirs.open(NOW_MS)
+    log = log_dirs.create(HERE, UUID(int=1), now_ms=NOW_MS)
+    append(log, make_batch(5))
+    log.advance_log_start(2)
+    housekeeping = housekeeping_of(log_dirs)
+
+    async def write_twice() -> None:
+        first = asyncio.create_task(housekeeping.checkpoint())
+        await asyncio.to_thread(disk.has_begun.wait)
+        log.advance_log_start(4)
+        second = asyncio.create_task(housekeeping.checkpoint())
+        await asyncio.sleep(0)
+        disk.may_go_on.set()
+        await asyncio.gather(first, second)
+
+    asyncio.run(write_twice())
+    assert read_offsets(disk, f"/d/{LOG_START_FILE}") == {HERE: 4}
+    assert log.durable_start == 4
