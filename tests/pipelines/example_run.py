@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headrace.pipelines.datasets import Datasets
-from headrace.pipelines.definitions import check, load
+from headrace.pipelines.definitions.pipeline_file import check, load
+from headrace.pipelines.runs.datasets import Datasets
 from tests.support.spark_topics import Topics
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"

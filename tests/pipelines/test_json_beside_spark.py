@@ -11,8 +11,8 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.pipelines.columns.value_formats import decode_column
 from headrace.pipelines.topic_sql import answer, question
-from headrace.pipelines.value_formats import decode_column
 from headrace.schemas.columns.decoded import Decoded
 from tests.pipelines.json_cases import SCALARS, schema, texts
 from tests.pipelines.queries import batch, write

@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headrace.pipelines.source_options import ENOUGH_FOR_A_TASK
+from headrace.pipelines.options.source_options import ENOUGH_FOR_A_TASK
 from tests.pipelines.queries import drain, stream
 from tests.support.spark_topics import Topics
 

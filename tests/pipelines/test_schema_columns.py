@@ -307,7 +307,7 @@ def test_protobuf_in_both_directions(
 
 def compiled(text: str, name: str) -> Any:
     """A message class, as protoc's Python code would have it."""
-    from headrace.schemas.columns.protobuf_messages import message_class, message_type, pin_protobuf
+    from headrace.schemas.columns.protobuf.messages import message_class, message_type, pin_protobuf
     from headrace.schemas.registry_client import Schema
 
     return message_class(message_type(pin_protobuf(Schema(text, "PROTOBUF"), (), name)))

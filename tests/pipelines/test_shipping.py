@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from headrace.pipelines.java import java_home
+from headrace.pipelines.spark.java import java_home
 from headrace.pipelines.spark_session import write_package
 from tests.pipelines.environments import python_without_headrace
 from tests.pipelines.example_run import EXAMPLES

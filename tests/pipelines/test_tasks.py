@@ -15,14 +15,15 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from headrace.client.connection import Connection
 from headrace.client.key_partition import partition_of_key
 from headrace.ids import TopicPartition
-from headrace.pipelines import range_reading, task_clients
-from headrace.pipelines.cluster_offsets import ClusterOffsets
-from headrace.pipelines.range_reading import DataLost, TaskRange, read_now, read_range
-from headrace.pipelines.record_opening import SourceColumns
+from headrace.pipelines.cluster import task_clients
+from headrace.pipelines.cluster.cluster_offsets import ClusterOffsets
+from headrace.pipelines.options.sink_options import parse_sink_options
+from headrace.pipelines.options.source_options import SourceOptions, parse_source_options
+from headrace.pipelines.reading import range_reading
+from headrace.pipelines.reading.range_reading import DataLost, TaskRange, read_now, read_range
+from headrace.pipelines.reading.record_opening import SourceColumns
 from headrace.pipelines.redrive import redrive
-from headrace.pipelines.row_writing import write_rows
-from headrace.pipelines.sink_options import parse_sink_options
-from headrace.pipelines.source_options import SourceOptions, parse_source_options
+from headrace.pipelines.writing.row_writing import write_rows
 from headrace.schemas.columns.codec import PinnedSchema
 from headrace.testing.embedded_cluster import EmbeddedCluster
 from headrace.wire.messages.fetch import FetchRequest

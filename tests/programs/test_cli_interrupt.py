@@ -82,7 +82,7 @@ SERVERS = {"server-start"}
 STUBBORN = """
 import signal, sys
 from pathlib import Path
-from headrace.pipelines.run_state import RunState
+from headrace.pipelines.runs.run_state import RunState
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 RunState.of(Path(sys.argv[1]), "stubborn").begin(file="stubborn.py", master="local")

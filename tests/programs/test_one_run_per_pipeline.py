@@ -5,7 +5,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from headrace.pipelines.run_state import RunError, RunState
+from headrace.pipelines.runs.run_state import RunError, RunState
 
 PROCESSES, ROUNDS = 6, 10
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.schemas.columns.avro_decoder import AvroDecoder
-from headrace.schemas.columns.avro_resolution import resolve
-from headrace.schemas.columns.avro_types import arrow_type
-from headrace.schemas.columns.avro_values import read_value
+from headrace.schemas.columns.avro.decoder import AvroDecoder
+from headrace.schemas.columns.avro.resolution import resolve
+from headrace.schemas.columns.avro.types import arrow_type
+from headrace.schemas.columns.avro.values import read_value
 from headrace.schemas.columns.byte_columns import ByteSpans
 from headrace.schemas.columns.decoded import Undecodable
-from headrace.schemas.formats.avro_parser import parse_avro
+from headrace.schemas.formats.avro.parser import parse_avro
 from tests.property.avro_samples import Schemas, columns, encoded, without_logical_types
 
 FEW = settings(max_examples=80, deadline=None)

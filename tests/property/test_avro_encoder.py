@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 
-from headrace.schemas.columns.avro_decoder import AvroDecoder
-from headrace.schemas.columns.avro_derivation import avro_schema_of
-from headrace.schemas.columns.avro_encoder import AvroEncoder
-from headrace.schemas.columns.avro_types import arrow_type
+from headrace.schemas.columns.avro.decoder import AvroDecoder
+from headrace.schemas.columns.avro.derivation import avro_schema_of
+from headrace.schemas.columns.avro.encoder import AvroEncoder
+from headrace.schemas.columns.avro.types import arrow_type
 from headrace.schemas.columns.byte_columns import ByteSpans
-from headrace.schemas.formats.avro_parser import parse_avro
+from headrace.schemas.formats.avro.parser import parse_avro
 from tests.property.avro_samples import columns
 
 FEW = settings(max_examples=80, deadline=None)

@@ -10,8 +10,8 @@ pytest.importorskip("pyarrow")
 
 from headrace.client.partition_fetch import next_offset
 from headrace.errors import CorruptBatch
-from headrace.pipelines import arrow_columns
-from headrace.pipelines.record_spans import Aborted, RecordRange, spans_in
+from headrace.pipelines.records import arrow_columns
+from headrace.pipelines.records.record_spans import Aborted, RecordRange, spans_in
 from headrace.records.batch_builder import BatchOptions, build_batch
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import NO_TIMESTAMP, renew_crc

@@ -11,9 +11,9 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from headrace.client.key_partition import partition_of_key
-from headrace.pipelines.arrow_columns import HEADERS_TYPE
-from headrace.pipelines.batch_encoding import Columns, Run, encode_headers, runs_of
-from headrace.pipelines.key_partitions import partitions_of_keys
+from headrace.pipelines.records.arrow_columns import HEADERS_TYPE
+from headrace.pipelines.records.batch_encoding import Columns, Run, encode_headers, runs_of
+from headrace.pipelines.records.key_partitions import partitions_of_keys
 from headrace.records.batch_reader import Record, read_batch
 from headrace.records.batch_view import (
     HEADER_BYTES,

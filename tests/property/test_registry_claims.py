@@ -7,14 +7,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headrace.registry.claims import Claims, Headers, claim_header, new_claim_header
 from headrace.registry.compatibility import Level
-from headrace.registry.decisions import Registry
-from headrace.registry.judge import Judgement
-from headrace.registry.names import SubjectName
-from headrace.registry.records import Entry, NoopKey, decode, encode_key, encode_value
-from headrace.registry.subjects import Subjects
-from headrace.registry.submitted import SubmittedSchema
+from headrace.registry.judging.judge import Judgement
+from headrace.registry.rules.decisions import Registry
+from headrace.registry.rules.submitted import SubmittedSchema
+from headrace.registry.state.claims import Claims, Headers, claim_header, new_claim_header
+from headrace.registry.state.names import SubjectName
+from headrace.registry.state.records import Entry, NoopKey, decode, encode_key, encode_value
+from headrace.registry.state.subjects import Subjects
 
 INSTANCES = st.integers(0, 2)
 SUBJECTS = st.sampled_from(["a", "b"])

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.registry.compatibility import Level
-from headrace.registry.decisions import Registry
 from headrace.registry.errors import RegistryError
-from headrace.registry.judge import Judgement
-from headrace.registry.names import parse_subject
-from headrace.registry.records import decode, encode_key, encode_value
-from headrace.registry.subjects import Subjects
-from headrace.registry.submitted import SubmittedSchema
-from headrace.registry.writes import Write
+from headrace.registry.judging.judge import Judgement
+from headrace.registry.rules.decisions import Registry
+from headrace.registry.rules.submitted import SubmittedSchema
+from headrace.registry.state.names import parse_subject
+from headrace.registry.state.records import decode, encode_key, encode_value
+from headrace.registry.state.subjects import Subjects
+from headrace.registry.state.writes import Write
 
 SUBJECTS = st.sampled_from(["a", "b", ":.c:a"])
 TEXTS = st.sampled_from([f'"{kind}"' for kind in ("int", "long", "string")])

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headrace.registry.judge import FORMATS
-from headrace.schemas.formats.proto_parser import parse_proto
-from headrace.schemas.formats.proto_printer import print_proto
+from headrace.registry.judging.judge import FORMATS
+from headrace.schemas.formats.protobuf.parser import parse_proto
+from headrace.schemas.formats.protobuf.printer import print_proto
 from headrace.schemas.formats.schema_format import InvalidSchema, ParsedSchema
 
 Json = Any

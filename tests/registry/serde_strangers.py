@@ -28,7 +28,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from headrace.schemas.columns.protobuf_messages import message_class, message_type, pin_protobuf
+from headrace.schemas.columns.protobuf.messages import message_class, message_type, pin_protobuf
 from headrace.schemas.registry_client import Schema
 from tests.support.tools import STRANGERS, require
 

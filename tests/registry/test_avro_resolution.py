@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from headrace.schemas.columns.avro_decoder import AvroDecoder
-from headrace.schemas.columns.avro_types import branches_of
+from headrace.schemas.columns.avro.decoder import AvroDecoder
+from headrace.schemas.columns.avro.types import branches_of
 from headrace.schemas.columns.byte_columns import ByteSpans
-from headrace.schemas.formats.avro_parser import parse_avro
-from headrace.schemas.formats.avro_type import Type
+from headrace.schemas.formats.avro.parser import parse_avro
+from headrace.schemas.formats.avro.types import Type
 from tests.property.avro_samples import without_logical_types
 from tests.property.test_avro_decoder import evolved
 from tests.registry.serde_strangers import NAMES, ProcessStranger, StrangerRefused, stranger

@@ -4,8 +4,8 @@ import asyncio
 import os
 import signal
 
-from headrace.registry.judge import Judgement, Question, SchemaText
-from headrace.registry.judge_process import JudgeProcess, JudgeProcesses
+from headrace.registry.judging.judge import Judgement, Question, SchemaText
+from headrace.registry.judging.judge_process import JudgeProcess, JudgeProcesses
 
 GOOD = Question(SchemaText("AVRO", '"int"'))
 

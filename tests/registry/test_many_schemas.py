@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.topics import create_topic
-from headrace.registry.records import SchemaKey, SchemaValue, encode_key, encode_value
+from headrace.registry.state.records import SchemaKey, SchemaValue, encode_key, encode_value
 from tests.support.headrace_process import HeadraceProcess
 from tests.support.registry_process import RegistryProcess
 

@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
-from headrace.registry.judge import FORMATS
-from headrace.schemas.formats.json_compatibility import compared
-from headrace.schemas.formats.json_differences import COMPATIBLE, INCOMPATIBLE
-from headrace.schemas.formats.json_schema import JsonSchema
+from headrace.registry.judging.judge import FORMATS
+from headrace.schemas.formats.json_schema.compatibility import compared
+from headrace.schemas.formats.json_schema.differences import COMPATIBLE, INCOMPATIBLE
+from headrace.schemas.formats.json_schema.language import JsonSchema
 from headrace.schemas.formats.schema_format import InvalidSchema, ParsedSchema
 from tests.registry.confluent_checker import needs_jars
 from tests.registry.recorded_verdicts import (

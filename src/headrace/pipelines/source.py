@@ -24,20 +24,20 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from headrace.pipelines.prefetched_rows import PrefetchingReader
+from headrace.pipelines.reading.prefetched_rows import PrefetchingReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from headrace.pipelines.cluster_offsets import ClusterOffsets
-    from headrace.pipelines.group_commits import GroupCommits
+    from headrace.pipelines.cluster.cluster_offsets import ClusterOffsets
     from headrace.pipelines.offset_ranges import OffsetRange
-    from headrace.pipelines.range_reading import TaskRange
-    from headrace.pipelines.record_opening import SourceColumns
-    from headrace.pipelines.sink import SinkWriter, StreamSinkWriter
-    from headrace.pipelines.source_options import SourceOptions
-    from headrace.pipelines.stream_progress import StreamProgress
+    from headrace.pipelines.options.source_options import SourceOptions
+    from headrace.pipelines.reading.group_commits import GroupCommits
+    from headrace.pipelines.reading.range_reading import TaskRange
+    from headrace.pipelines.reading.record_opening import SourceColumns
+    from headrace.pipelines.reading.stream_progress import StreamProgress
+    from headrace.pipelines.writing.sink import SinkWriter, StreamSinkWriter
     from headrace.schemas.columns.codec import PinnedSchema
 
 _log = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ class HeadraceDataSource(DataSource):
 
     def schema(self) -> str | StructType:
         """The columns where the user gave no schema of their own."""
-        from headrace.pipelines.options import SOURCE_OPTIONS, checked
-        from headrace.pipelines.source_columns import declared_columns
-        from headrace.pipelines.source_options import opening_of, topic_choice
+        from headrace.pipelines.options.known_options import SOURCE_OPTIONS, checked
+        from headrace.pipelines.options.source_options import opening_of, topic_choice
+        from headrace.pipelines.reading.source_columns import declared_columns
 
         options = checked(self.options, SOURCE_OPTIONS, where="a query")
         return declared_columns(opening_of(options), topic_choice(options))
@@ -69,15 +69,15 @@ class HeadraceDataSource(DataSource):
         return StreamReader(dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> SinkWriter:  # noqa: FBT001 - Spark's call
-        from headrace.pipelines.options import OptionError
-        from headrace.pipelines.sink import SinkWriter
+        from headrace.pipelines.options.known_options import OptionError
+        from headrace.pipelines.writing.sink import SinkWriter
 
         if overwrite:
             raise OptionError("a topic cannot be overwritten: use mode('append')")
         return SinkWriter(dict(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSinkWriter:  # noqa: FBT001, N802
-        from headrace.pipelines.sink import StreamSinkWriter
+        from headrace.pipelines.writing.sink import StreamSinkWriter
 
         return StreamSinkWriter(dict(self.options), schema)
 
@@ -94,13 +94,13 @@ class BatchReader(DataSourceReader):
     """Reads what lies between two places, once."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        from headrace.pipelines.source_options import parse_source_options
+        from headrace.pipelines.options.source_options import parse_source_options
 
         self._options = parse_source_options(options, streaming=False)
         self._columns = _checked_columns(schema, self._options)
 
     def partitions(self) -> list[RangePartition]:
-        from headrace.pipelines.cluster_offsets import ClusterOffsets
+        from headrace.pipelines.cluster.cluster_offsets import ClusterOffsets
         from headrace.pipelines.offset_ranges import OffsetRange
 
         cluster = ClusterOffsets(self._options)
@@ -127,7 +127,7 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        from headrace.pipelines.source_options import parse_source_options
+        from headrace.pipelines.options.source_options import parse_source_options
 
         self._options = parse_source_options(options, streaming=True)
         self._columns = _checked_columns(schema, self._options)
@@ -165,7 +165,7 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
         from headrace.pipelines.offset_ranges import topic_ids_in
-        from headrace.pipelines.source_options import ENOUGH_FOR_A_TASK
+        from headrace.pipelines.options.source_options import ENOUGH_FOR_A_TASK
 
         progress = self._answering()
         ranges = progress.planned(start, end)
@@ -176,7 +176,7 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
 
     def _prefetch(self, partition: RangePartition) -> None:
         """Read a small batch here and now. One that cannot be had in this way is left to a task, and so are the next ones."""
-        from headrace.pipelines.range_reading import read_now
+        from headrace.pipelines.reading.range_reading import read_now
 
         if not self.can_prefetch or time.monotonic() < self._tasks_read_until:
             return
@@ -195,8 +195,8 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
     def _show_progress(self, done: dict[str, Any]) -> None:
         """Commit to the group, where there is one, how far the query came."""
         from headrace.errors import HeadraceError
-        from headrace.pipelines.group_commits import GroupCommits
         from headrace.pipelines.offset_ranges import offsets_in
+        from headrace.pipelines.reading.group_commits import GroupCommits
 
         group = self._options.commit_group
         if not group:
@@ -224,8 +224,8 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
             self._cluster.close()
 
     def _answering(self) -> StreamProgress:
-        from headrace.pipelines.cluster_offsets import ClusterOffsets
-        from headrace.pipelines.stream_progress import StreamProgress
+        from headrace.pipelines.cluster.cluster_offsets import ClusterOffsets
+        from headrace.pipelines.reading.stream_progress import StreamProgress
 
         if self._progress is None:
             self._cluster = ClusterOffsets(self._options)
@@ -239,7 +239,7 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
         return self._progress
 
     def _report_loss(self, what: str) -> None:
-        from headrace.pipelines.range_reading import DataLost
+        from headrace.pipelines.reading.range_reading import DataLost
 
         if self._options.fail_on_data_loss:
             raise DataLost(
@@ -251,7 +251,7 @@ class StreamReader(PrefetchingReader, SupportsTriggerAvailableNow):
 def _for_tasks(
     tasks: Sequence[Sequence[OffsetRange]], topic_ids: Mapping[str, str]
 ) -> list[RangePartition]:
-    from headrace.pipelines.range_reading import TaskRange
+    from headrace.pipelines.reading.range_reading import TaskRange
 
     return [
         RangePartition(
@@ -272,7 +272,7 @@ def _for_tasks(
 def _rows(
     partition: RangePartition, columns: SourceColumns, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
-    from headrace.pipelines.range_reading import read_range
+    from headrace.pipelines.reading.range_reading import read_range
 
     for each in partition.ranges:
         yield from read_range(each, columns, options)
@@ -282,12 +282,12 @@ def _checked_columns(schema: StructType, options: SourceOptions) -> SourceColumn
     """The columns to read, after a wrong one was told: before anything is read."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from headrace.pipelines.record_opening import Opener, SourceColumns
+    from headrace.pipelines.reading.record_opening import Opener, SourceColumns
 
     opening = options.opening
     pinned: dict[str, PinnedSchema] = {}
     if opening.registry is not None:
-        from headrace.pipelines.column_schemas import chosen_schemas, from_metadata
+        from headrace.pipelines.columns.schemas import chosen_schemas, from_metadata
 
         pinned = from_metadata(schema)
         names = schema.fieldNames()

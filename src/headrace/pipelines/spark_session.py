@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.java import java_home
-from headrace.pipelines.spark_home import spark_home
-from headrace.pipelines.spark_java import java_for_spark
+from headrace.pipelines.spark.home import spark_home
+from headrace.pipelines.spark.java import java_home
+from headrace.pipelines.spark.java_process import java_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def _home(master: str) -> Iterator[None]:
 def _started(
     builder: SparkSession.Builder, settings: Mapping[str, str], log_file: Path | None
 ) -> SparkSession:
-    from headrace.pipelines.spark_errors import why_not_started
+    from headrace.pipelines.spark.errors import why_not_started
 
     seen_bytes = 0 if log_file is None else log_file.stat().st_size
     try:

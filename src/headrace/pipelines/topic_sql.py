@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.pipelines.cluster_offsets import ClusterOffsets
-from headrace.pipelines.source_options import parse_source_options
+from headrace.pipelines.cluster.cluster_offsets import ClusterOffsets
+from headrace.pipelines.options.source_options import parse_source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,14 +113,14 @@ def _topic_frame(spark: SparkSession, covered: Covered, asked: Question) -> Data
 
 def _discovered(topic: str, sample: Sequence[Any], registry_url: str | None) -> dict[str, str]:
     """The options that read keys and values with their schemas, where they have some."""
-    from headrace.pipelines.schema_discovery import (
+    from headrace.pipelines.cluster.task_clients import new_registry_client
+    from headrace.pipelines.columns.schema_discovery import (
         DEFAULT_URL,
         Sample,
         discovered,
         is_listening,
         registry_at,
     )
-    from headrace.pipelines.task_clients import new_registry_client
     from headrace.schemas.registry_transport import RegistryUnreachable
 
     url = registry_url or DEFAULT_URL

@@ -17,13 +17,21 @@ import msgspec
 
 from headrace.client.group_member import GroupMember, GroupProgram, Membership
 from headrace.registry import errors
-from headrace.registry.claims import Claims, claim_header, new_claim_header
-from headrace.registry.decisions import Registry
-from headrace.registry.judge import Judgement, Question
-from headrace.registry.judge_process import JudgeProcesses
-from headrace.registry.lookup import FoundVersion
-from headrace.registry.names import SubjectName
-from headrace.registry.records import (
+from headrace.registry.judging.judge import Judgement, Question
+from headrace.registry.judging.judge_process import JudgeProcesses
+from headrace.registry.rules.decisions import Registry
+from headrace.registry.rules.lookup import FoundVersion
+from headrace.registry.rules.submitted import SubmittedSchema
+from headrace.registry.schemas_topic import (
+    NewRecord,
+    ReadRecord,
+    RecordTooLarge,
+    SchemasTopic,
+    TopicFailed,
+)
+from headrace.registry.state.claims import Claims, claim_header, new_claim_header
+from headrace.registry.state.names import SubjectName
+from headrace.registry.state.records import (
     Entry,
     Key,
     NoopKey,
@@ -32,16 +40,8 @@ from headrace.registry.records import (
     encode_value,
     own_form,
 )
-from headrace.registry.schemas_topic import (
-    NewRecord,
-    ReadRecord,
-    RecordTooLarge,
-    SchemasTopic,
-    TopicFailed,
-)
-from headrace.registry.subjects import Subjects
-from headrace.registry.submitted import SubmittedSchema
-from headrace.registry.writes import Write
+from headrace.registry.state.subjects import Subjects
+from headrace.registry.state.writes import Write
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from headrace.client.admin.admin import Admin
 from headrace.rest import errors
-from headrace.rest.admin_pool import AdminPool
+from headrace.rest.admin.admin_pool import AdminPool
 from headrace.rest.consumers.instances import ConsumerInstances, InstancesSettings
 from headrace.rest.http import routes
 from headrace.rest.http.answers import EXCEPTION_HANDLERS, answer, v2_answer
@@ -28,10 +28,10 @@ from headrace.rest.http.v3_configs import V3Configs
 from headrace.rest.http.v3_groups import V3Groups
 from headrace.rest.http.v3_records import StreamLimits, V3Records
 from headrace.rest.http.v3_topics import V3Topics
-from headrace.rest.producer import RecordProducer
-from headrace.rest.record_writer import RecordWriter
-from headrace.rest.schema_choice import SchemaChoice
-from headrace.rest.schema_threads import SchemaThreads
+from headrace.rest.producing.producer import RecordProducer
+from headrace.rest.producing.record_writer import RecordWriter
+from headrace.rest.schemas.schema_choice import SchemaChoice
+from headrace.rest.schemas.schema_threads import SchemaThreads
 from headrace.rest.settings import RestSettings
 from headrace.rest.topic_directory import TopicDirectory
 from headrace.schemas.registry_client import SchemaRegistryClient

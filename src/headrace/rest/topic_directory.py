@@ -14,7 +14,7 @@ from typing import Final
 
 from headrace.client.admin.admin import Admin
 from headrace.rest import errors
-from headrace.rest.admin_pool import AdminPool
+from headrace.rest.admin.admin_pool import AdminPool
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.refusal import Refusal, refusal_of
 

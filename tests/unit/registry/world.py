@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from headrace.registry import errors
-from headrace.registry.decisions import Registry
-from headrace.registry.judge import Judgement, judge
-from headrace.registry.lookup import FoundVersion
-from headrace.registry.names import parse_subject
-from headrace.registry.records import Entry
-from headrace.registry.subjects import Subjects
-from headrace.registry.submitted import SubmittedSchema
-from headrace.registry.writes import Write
+from headrace.registry.judging.judge import Judgement, judge
+from headrace.registry.rules.decisions import Registry
+from headrace.registry.rules.lookup import FoundVersion
+from headrace.registry.rules.submitted import SubmittedSchema
+from headrace.registry.state.names import parse_subject
+from headrace.registry.state.records import Entry
+from headrace.registry.state.subjects import Subjects
+from headrace.registry.state.writes import Write
 
 INT, LONG, STRING = '"int"', '"long"', '"string"'
 

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 import pytest
 
 from headrace.client.admin.admin import Admin
-from headrace.rest.admin_pool import AdminPool
+from headrace.rest.admin.admin_pool import AdminPool
 from headrace.rest.errors import RestError
 from headrace.rest.topic_directory import TopicDirectory
 from tests.unit.client.scripted_cluster import ScriptedCluster

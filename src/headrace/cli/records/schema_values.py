@@ -211,7 +211,7 @@ def _loaded_codec(client: SchemaRegistryClient, schema: Schema, message: str) ->
 
         return JsonSchemaCodec(schema.text, references, validation=Validators())
     from headrace.rest.payloads.protobuf_json import ProtobufCodec
-    from headrace.schemas.formats.protobuf import ProtobufFormat, ProtobufSchema
+    from headrace.schemas.formats.protobuf.language import ProtobufFormat, ProtobufSchema
 
     parsed = ProtobufFormat().parse(schema.text, references, is_new=False)
     assert isinstance(parsed, ProtobufSchema)

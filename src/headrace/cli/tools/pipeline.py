@@ -16,8 +16,8 @@ from headrace.cli.shell.spark_options import (
 )
 
 if TYPE_CHECKING:
-    from headrace.pipelines.run_state import RunState
-    from headrace.pipelines.runner import RunOptions
+    from headrace.pipelines.runs.run_state import RunState
+    from headrace.pipelines.runs.runner import RunOptions
 
 T = TypeVar("T")
 
@@ -144,13 +144,13 @@ _OPTIONS: Final[dict[str, Callable[[ToolParser], None]]] = {
 
 
 def _state_directory(options: argparse.Namespace) -> Path:
-    from headrace.pipelines.run_state import default_directory
+    from headrace.pipelines.runs.run_state import default_directory
 
     return Path(options.state_dir) if options.state_dir else default_directory()
 
 
 def _init(options: argparse.Namespace) -> int:
-    from headrace.pipelines.starter import STARTER
+    from headrace.pipelines.definitions.starter import STARTER
 
     path = Path(options.file)
     if path.exists():
@@ -168,8 +168,8 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _options_of_run(options: argparse.Namespace) -> "RunOptions":
-    from headrace.pipelines.run_state import RunState
-    from headrace.pipelines.runner import RunOptions
+    from headrace.pipelines.runs.run_state import RunState
+    from headrace.pipelines.runs.runner import RunOptions
     from headrace.pipelines.spark_session import require_spark
 
     require_spark()
@@ -199,7 +199,7 @@ def _options_of_run(options: argparse.Namespace) -> "RunOptions":
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from headrace.pipelines.runner import validate
+    from headrace.pipelines.runs.runner import validate
 
     found = _in_words(lambda: validate(_options_of_run(options), with_spark=not options.quick))
     for kind, names in (("source", found.sources), ("view", found.views), ("flow", found.flows)):
@@ -210,7 +210,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from headrace.pipelines.runner import run as run_pipeline
+    from headrace.pipelines.runs.runner import run as run_pipeline
 
     def say(text: str) -> None:
         print(text, flush=True)
@@ -229,7 +229,7 @@ def _in_words(work: Callable[[], T]) -> T:
     """What Spark has to complain about, in a line; the rest is in its log."""
     from pyspark.errors import PySparkException
 
-    from headrace.pipelines.spark_errors import first_words
+    from headrace.pipelines.spark.errors import first_words
 
     try:
         return work()
@@ -238,7 +238,7 @@ def _in_words(work: Callable[[], T]) -> T:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from headrace.pipelines.run_state import known
+    from headrace.pipelines.runs.run_state import known
 
     found = known(_state_directory(options))
     if wants_json(options):
@@ -250,8 +250,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from headrace.pipelines.progress_report import report_line
-    from headrace.pipelines.run_state import RunState
+    from headrace.pipelines.runs.progress_report import report_line
+    from headrace.pipelines.runs.run_state import RunState
 
     state = RunState.of(_state_directory(options), options.name)
     if not state.run():
@@ -286,7 +286,7 @@ def _about(state: "RunState") -> dict[str, object]:
 
 
 def _stop(options: argparse.Namespace) -> int:
-    from headrace.pipelines.run_state import RunState
+    from headrace.pipelines.runs.run_state import RunState
 
     state = RunState.of(_state_directory(options), options.name)
     if state.running_pid() is None:
@@ -307,7 +307,7 @@ def _stop(options: argparse.Namespace) -> int:
 
 def _names(directory: Path, wanted: str) -> str:
     """What to try instead of a name that is not there."""
-    from headrace.pipelines.run_state import known
+    from headrace.pipelines.runs.run_state import known
 
     names = [each.name for each in known(directory) if each.name != wanted]
     return nearest(wanted, names) or "'headrace pipeline list' shows what was run here"

@@ -109,10 +109,10 @@ def _explained(error: HeadraceError, settings: RegistrySettings) -> Failure:
 
 async def _serve(settings: RegistrySettings) -> None:
     from headrace.client.admin.admin import Admin
-    from headrace.registry.decisions import Registry
     from headrace.registry.http.application import registry_application
     from headrace.registry.instance import Identity, Instance, InstanceSettings
-    from headrace.registry.subjects import Subjects
+    from headrace.registry.rules.decisions import Registry
+    from headrace.registry.state.subjects import Subjects
     from headrace.services.http_service import listen, serve
 
     def cluster_id() -> str:

@@ -43,13 +43,13 @@ def run(arguments: list[str]) -> int:
 
 def _query(options: argparse.Namespace) -> int:
     text = _text(options.query)
-    from headrace.pipelines.run_state import default_directory
+    from headrace.pipelines.runs.run_state import default_directory
     from headrace.pipelines.spark_session import require_spark, start_session
 
     require_spark()
     from pyspark.errors import PySparkException
 
-    from headrace.pipelines.spark_errors import first_words, java_told
+    from headrace.pipelines.spark.errors import first_words, java_told
     from headrace.pipelines.topic_sql import answer, json_value, question, text_table
 
     asked = question(

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.registry import errors
-from headrace.registry.lookup import FoundVersion
-from headrace.registry.metadata import Metadata, RuleSet
-from headrace.registry.records import ConfigValue, Reference, guid_of
-from headrace.registry.scopes import settings_of
+from headrace.registry.rules.lookup import FoundVersion
+from headrace.registry.state.metadata import Metadata, RuleSet
+from headrace.registry.state.records import ConfigValue, Reference, guid_of
+from headrace.registry.state.scopes import settings_of
 from headrace.schemas.formats.schema_format import TaggedEntity
 from headrace.services.errors import exception_handlers
 

@@ -22,8 +22,8 @@ from headrace.registry.http.service import FORWARDED, RegistryService
 from headrace.registry.http.settings_resource import SettingsResource
 from headrace.registry.http.subjects_resource import SubjectsResource
 from headrace.registry.instance import Instance
-from headrace.registry.names import normal, parse_subject, relative
-from headrace.registry.subjects import Subjects
+from headrace.registry.state.names import normal, parse_subject, relative
+from headrace.registry.state.subjects import Subjects
 from headrace.services.authentication import Authentication
 from headrace.services.http_service import Watched
 from headrace.services.request_metrics import RequestMetrics

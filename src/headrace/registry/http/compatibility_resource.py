@@ -10,10 +10,10 @@ from headrace.registry.http.answers import CompatibilityAnswer, answer
 from headrace.registry.http.operations import Operation, Query
 from headrace.registry.http.requests import decoded_body, flag, parameter, subject_in
 from headrace.registry.http.service import RegistryService
-from headrace.registry.lookup import LATEST, version_number
-from headrace.registry.names import SubjectName
-from headrace.registry.schema_questions import invalid
-from headrace.registry.submitted import SubmittedSchema
+from headrace.registry.rules.lookup import LATEST, version_number
+from headrace.registry.rules.schema_questions import invalid
+from headrace.registry.rules.submitted import SubmittedSchema
+from headrace.registry.state.names import SubjectName
 
 
 class CompatibilityResource:

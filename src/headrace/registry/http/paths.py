@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from headrace.registry.names import is_qualified, parse_subject
+from headrace.registry.state.names import is_qualified, parse_subject
 
 _SETTINGS: Final = ("config", "mode")
 _LISTINGS: Final = ("schemas", "subjects")

@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from headrace.registry import errors
-from headrace.registry.lookup import MAX_ID
-from headrace.registry.names import SubjectName, parse_subject
+from headrace.registry.rules.lookup import MAX_ID
+from headrace.registry.state.names import SubjectName, parse_subject
 from headrace.schemas.formats.schema_format import MAX_SCHEMA_BYTES
 
 T = TypeVar("T")

@@ -29,8 +29,8 @@ from headrace.registry.http.requests import (
     parameter,
 )
 from headrace.registry.http.service import RegistryService
-from headrace.registry.lookup import FoundSchema, FoundVersion
-from headrace.registry.schema_questions import SCHEMA_TYPES
+from headrace.registry.rules.lookup import FoundSchema, FoundVersion
+from headrace.registry.rules.schema_questions import SCHEMA_TYPES
 
 _SUBJECT = Query("subject", "a subject, or a context, in which the id is meant")
 

@@ -12,10 +12,10 @@ from headrace.registry import errors
 from headrace.registry.forwarding import Forwarding
 from headrace.registry.http.answers import MEDIA_TYPE, SchemaTags, answer, schema_tags
 from headrace.registry.instance import Instance
-from headrace.registry.lookup import FoundVersion
-from headrace.registry.names import parse_subject, relative
-from headrace.registry.records import Reference
-from headrace.registry.writes import Write
+from headrace.registry.rules.lookup import FoundVersion
+from headrace.registry.state.names import parse_subject, relative
+from headrace.registry.state.records import Reference
+from headrace.registry.state.writes import Write
 
 Json = Any
 

@@ -10,10 +10,15 @@ from headrace.registry.http.answers import ModeAnswer, OldModeAnswer, answer, co
 from headrace.registry.http.operations import Operation, Query
 from headrace.registry.http.requests import decoded_body, flag, page, parameter, subject_in
 from headrace.registry.http.service import RegistryService
-from headrace.registry.names import DEFAULT_CONTEXT, SubjectName, is_valid_scope, parse_subject
-from headrace.registry.records import ConfigValue
-from headrace.registry.scopes import Scope, scope_of
-from headrace.registry.submitted import ConfigChange, ModeChange
+from headrace.registry.rules.submitted import ConfigChange, ModeChange
+from headrace.registry.state.names import (
+    DEFAULT_CONTEXT,
+    SubjectName,
+    is_valid_scope,
+    parse_subject,
+)
+from headrace.registry.state.records import ConfigValue
+from headrace.registry.state.scopes import Scope, scope_of
 
 _RECURSIVE = Query("recursive", "also the modes of the subjects in the context", bool)
 

@@ -26,10 +26,10 @@ from headrace.registry.http.requests import (
     subject_in,
 )
 from headrace.registry.http.service import RegistryService
-from headrace.registry.lookup import FoundVersion, version_number
-from headrace.registry.names import WILDCARD, is_valid_subject, parse_subject
-from headrace.registry.submitted import SubmittedSchema, TagsChange
-from headrace.schemas.formats.protobuf import ProtobufFormat, looks_like_descriptor
+from headrace.registry.rules.lookup import FoundVersion, version_number
+from headrace.registry.rules.submitted import SubmittedSchema, TagsChange
+from headrace.registry.state.names import WILDCARD, is_valid_subject, parse_subject
+from headrace.schemas.formats.protobuf.language import ProtobufFormat, looks_like_descriptor
 
 _SUBJECT = "/subjects/{subject}"
 _VERSIONS = f"{_SUBJECT}/versions"

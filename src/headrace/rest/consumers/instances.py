@@ -13,7 +13,7 @@ from headrace.rest.consumers.forms import InstanceSettings
 from headrace.rest.consumers.instance import ConsumerInstance
 from headrace.rest.consumers.kafka_consumer import DEFAULTS, KafkaConsumer
 from headrace.rest.consumers.record_answers import RecordDecoder
-from headrace.rest.schema_choice import SchemaChoice
+from headrace.rest.schemas.schema_choice import SchemaChoice
 
 _log = logging.getLogger(__name__)
 _LOOK_S: Final = 1.0

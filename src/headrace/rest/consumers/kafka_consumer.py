@@ -26,8 +26,8 @@ from headrace.ids import TopicPartition
 from headrace.rest import errors
 from headrace.rest.consumers.forms import OffsetForm, TimestampForm
 from headrace.rest.consumers.progress import Progress, ReadRecord
-from headrace.rest.produce_forms import timestamp_ms
-from headrace.rest.producer import of_kafka_error
+from headrace.rest.producing.produce_forms import timestamp_ms
+from headrace.rest.producing.producer import of_kafka_error
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from headrace.rest.consumers.progress import ReadRecord
 from headrace.rest.payloads import plain
 from headrace.rest.payloads.formats import Format
 from headrace.rest.payloads.schema_codec import NotOfSchema, UnusableSchema
-from headrace.rest.schema_choice import ReadySchema
+from headrace.rest.schemas.schema_choice import ReadySchema
 from headrace.schemas.wire_format import NotFramed, SchemaReference, parse, schema_header
 
 Json = Any

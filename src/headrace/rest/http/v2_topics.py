@@ -13,17 +13,17 @@ from headrace.client.admin.admin import Admin
 from headrace.client.admin.configs import ResourceType, describe_configs
 from headrace.ids import TopicPartition
 from headrace.rest import errors
-from headrace.rest.admin_pool import AdminPool
+from headrace.rest.admin.admin_pool import AdminPool
+from headrace.rest.admin.topic_view import PartitionView, TopicView, all_topics, edges, one_topic
 from headrace.rest.http.answers import answer, v2_answer, v2_media_type
 from headrace.rest.http.bodies import Bodies, whole_number
 from headrace.rest.media_types import RECORD_TYPES, essence
 from headrace.rest.payloads import plain
 from headrace.rest.payloads.formats import Format
-from headrace.rest.produce_forms import V2ProduceForm, V2RecordForm
-from headrace.rest.producer import ANY_PARTITION, NewRecord, Produced
-from headrace.rest.record_writer import RecordWriter, written_with
-from headrace.rest.schema_choice import ChosenSchema
-from headrace.rest.topic_view import PartitionView, TopicView, all_topics, edges, one_topic
+from headrace.rest.producing.produce_forms import V2ProduceForm, V2RecordForm
+from headrace.rest.producing.producer import ANY_PARTITION, NewRecord, Produced
+from headrace.rest.producing.record_writer import RecordWriter, written_with
+from headrace.rest.schemas.schema_choice import ChosenSchema
 from headrace.wire.refusal import Refused
 
 Json = Any

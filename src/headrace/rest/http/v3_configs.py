@@ -18,13 +18,14 @@ from headrace.client.admin.configs import (
     alter_configs,
     describe_configs,
 )
-from headrace.rest import errors, record_answers
+from headrace.rest import errors
+from headrace.rest.admin.topic_view import all_topics
 from headrace.rest.http.answers import answer, nothing
 from headrace.rest.http.bodies import whole_number
 from headrace.rest.http.v3_routes import V3Routes
 from headrace.rest.links import Links
 from headrace.rest.media_types import V3_BODIES
-from headrace.rest.topic_view import all_topics
+from headrace.rest.producing import record_answers
 from headrace.wire.refusal import Refused
 
 Json = Any

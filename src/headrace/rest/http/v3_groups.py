@@ -18,7 +18,7 @@ from headrace.client.admin.groups import (
 )
 from headrace.ids import TopicPartition
 from headrace.rest import errors
-from headrace.rest.group_lag import PartitionLag, find_group, find_lags, summary
+from headrace.rest.admin.group_lag import PartitionLag, find_group, find_lags, summary
 from headrace.rest.http.answers import answer
 from headrace.rest.http.bodies import whole_number
 from headrace.rest.http.v3_routes import V3Routes

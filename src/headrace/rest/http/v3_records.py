@@ -16,16 +16,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.rest import errors, record_answers
+from headrace.rest import errors
 from headrace.rest.http import bodies
 from headrace.rest.http.answers import answer
 from headrace.rest.http.bodies import Bodies
 from headrace.rest.json_stream import BrokenStream, JsonStream, ValueTooLong
 from headrace.rest.media_types import JSON, V3_BODIES
-from headrace.rest.ordered_answers import OrderedAnswers
-from headrace.rest.produce_forms import BatchEntryForm, BatchForm, RecordForm
-from headrace.rest.producer import Produced
-from headrace.rest.record_writer import PreparedRecord, RecordWriter
+from headrace.rest.producing import record_answers
+from headrace.rest.producing.ordered_answers import OrderedAnswers
+from headrace.rest.producing.produce_forms import BatchEntryForm, BatchForm, RecordForm
+from headrace.rest.producing.producer import Produced
+from headrace.rest.producing.record_writer import PreparedRecord, RecordWriter
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

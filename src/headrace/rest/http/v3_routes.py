@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from headrace.client.admin.admin import Admin
 from headrace.rest import errors
-from headrace.rest.admin_pool import AdminPool
+from headrace.rest.admin.admin_pool import AdminPool
 from headrace.rest.http.bodies import Bodies
 from headrace.rest.links import Links
 

@@ -19,12 +19,12 @@ from headrace.client.admin.topics import (
 )
 from headrace.ids import TopicPartition
 from headrace.rest import errors, names
+from headrace.rest.admin.topic_view import PartitionView, TopicView, all_topics, edges, one_topic
 from headrace.rest.http.answers import answer, nothing
 from headrace.rest.http.bodies import whole_number
 from headrace.rest.http.v3_routes import V3Routes
 from headrace.rest.links import Links
 from headrace.rest.media_types import V3_BODIES
-from headrace.rest.topic_view import PartitionView, TopicView, all_topics, edges, one_topic
 
 Json = Any
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from headrace.rest.payloads.schema_codec import UnusableSchema
-from headrace.schemas.formats.protobuf import ProtobufFormat, ProtobufSchema
+from headrace.schemas.formats.protobuf.language import ProtobufFormat, ProtobufSchema
 from headrace.schemas.formats.schema_format import InvalidSchema
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ def codec_of(name: str) -> Codec:
     """The codec of a format. The libraries of the others are not loaded."""
     match name:
         case "avro":
-            from headrace.schemas.columns.avro_codec import AvroCodec
+            from headrace.schemas.columns.avro.codec import AvroCodec
 
             return AvroCodec()
         case "protobuf":
-            from headrace.schemas.columns.protobuf_codec import ProtobufCodec
+            from headrace.schemas.columns.protobuf.codec import ProtobufCodec
 
             return ProtobufCodec()
         case _:
             assert name == "jsonschema", name
-            from headrace.schemas.columns.json_schema_codec import JsonSchemaCodec
+            from headrace.schemas.columns.json.codec import JsonSchemaCodec
 
             return JsonSchemaCodec()

@@ -7,7 +7,7 @@ with the stored texts only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -15,6 +15,9 @@ from headrace.errors import HeadraceError
 
 MAX_SCHEMA_BYTES = 1024 * 1024
 MAX_DEPTH = 100  # of nested types; a deeper schema would exhaust the interpreter's stack
+# Kinds of tagged entities.
+RECORD: Final = "sr_record"
+FIELD: Final = "sr_field"
 
 
 class InvalidSchema(HeadraceError):
@@ -25,7 +28,7 @@ class TaggedEntity(msgspec.Struct, frozen=True):
     """A record or a field of a schema, by its path, and the tags that are written at it."""
 
     path: str
-    kind: str  # sr_record or sr_field
+    kind: str  # RECORD or FIELD
     tags: tuple[str, ...]
 
 

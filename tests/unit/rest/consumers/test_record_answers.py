@@ -7,7 +7,7 @@ from headrace.rest.consumers.progress import ReadRecord
 from headrace.rest.consumers.record_answers import RecordDecoder
 from headrace.rest.payloads.formats import Format
 from headrace.rest.payloads.schema_codec import UnusableSchema
-from headrace.rest.schema_choice import ReadySchema
+from headrace.rest.schemas.schema_choice import ReadySchema
 from headrace.schemas.wire_format import SchemaReference
 
 FRAMED = b"\0\0\0\0\7x"

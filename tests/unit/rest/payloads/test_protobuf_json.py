@@ -6,7 +6,7 @@ import pytest
 
 from headrace.rest.payloads.protobuf_json import ProtobufCodec
 from headrace.rest.payloads.schema_codec import NotOfSchema, UnusableSchema
-from headrace.schemas.formats.protobuf import ProtobufFormat, ProtobufSchema
+from headrace.schemas.formats.protobuf.language import ProtobufFormat, ProtobufSchema
 from headrace.schemas.wire_format import Framed
 
 ORDER = """

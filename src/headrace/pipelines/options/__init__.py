@@ -1,0 +1,1 @@
+"""Options of `format("headrace")` as values. Pure."""

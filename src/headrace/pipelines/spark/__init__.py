@@ -1,0 +1,1 @@
+"""The Spark that pipelines run on: its Java, its files, its process, its error messages."""

@@ -1,0 +1,1 @@
+"""Rows as records of topics: the sink of batch and streaming queries."""

@@ -1,0 +1,1 @@
+"""Producing over HTTP: forms of requests, the producer, answers to single records."""

@@ -1,0 +1,1 @@
+"""Avro values as Arrow columns, in both directions. Pure."""

@@ -1,0 +1,1 @@
+"""Protobuf messages as Arrow columns, in both directions, by the protobuf library. Pure."""

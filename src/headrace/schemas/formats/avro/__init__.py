@@ -1,0 +1,1 @@
+"""The schema language AVRO: parsing, printing, normalising and comparing schemas. Pure."""

@@ -1,0 +1,1 @@
+"""The schema language JSON: parsing, printing and comparing schemas. Pure."""

@@ -1,0 +1,1 @@
+"""The schema language PROTOBUF: parsing, printing, normalising and comparing schemas."""
