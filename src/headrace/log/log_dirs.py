@@ -218,7 +218,7 @@ class LogDirs:
             directory.high_watermarks[where] = log.notes.limit(found.high_watermark)
         if not found.checkpointed.clean and log.notes.truncated_to is not None:
             directory.seen_epochs.pop(where, None)  # perhaps those of a deleted log of this name
-        if log.topic_id is not None and found.was_never_flushed:
+        if log.topic_id is not None and found.was_never_flushed(log.notes):
             # It is there, but nothing tells that it would survive a power loss.
             directory.new_logs[where] = log
 

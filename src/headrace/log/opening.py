@@ -14,6 +14,7 @@ from headrace.errors import CorruptBatch, DiskFailed
 from headrace.ids import TopicPartition
 from headrace.log.files.checkpoint import PARTITION_METADATA_FILE, read_topic_id
 from headrace.log.files.disk import Disk
+from headrace.log.files.recovery_notes import RecoveryNotes, read_notes
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import Checkpointed
 
@@ -30,10 +31,13 @@ class FoundLog(NamedTuple):
     checkpointed: Checkpointed
     high_watermark: int | None = None
 
-    @property
-    def was_never_flushed(self) -> bool:
-        """Whether nothing is known to be durable, not even its identity."""
-        return not self.checkpointed.clean and self.checkpointed.recovery_point == 0
+    def was_never_flushed(self, notes: RecoveryNotes) -> bool:
+        """Whether nothing is known to be durable, not even its identity.
+
+        The checkpoints may speak of a deleted log with the same name; then the log's own notes say so.
+        """
+        known = self.checkpointed
+        return not known.clean and notes.limit(known.recovery_point) == 0
 
 
 def topic_id_of(disk: Disk, found: FoundLog) -> UUID | None:
@@ -41,7 +45,7 @@ def topic_id_of(disk: Disk, found: FoundLog) -> UUID | None:
     try:
         return read_topic_id(disk, found.path)
     except CorruptBatch as error:
-        if not found.was_never_flushed:
+        if not found.was_never_flushed(read_notes(disk, found.path)):
             raise
         # Of a log that was never flushed it may be torn, as anything else of it. It must not be found again when the
         # log has been flushed and nobody has given it an id yet.

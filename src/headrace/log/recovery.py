@@ -208,6 +208,7 @@ def _open_after_crash(
     log.rebuild_producers(start)
     log.leader_epochs.truncate_from_end(start)
     has_gaps = log.config.cleanup_compact or known.cleaned_to is not None
+    do_epochs_agree = True
     while doubted:
         segment = doubted.pop(0)
         around = Surroundings(
@@ -218,7 +219,8 @@ def _open_after_crash(
             has_gaps=has_gaps or log.notes.has_gaps,
             epochs=checkpointed_epochs,
         )
-        end = _recover_segment(log, segment, around)
+        end, agrees = _recover_segment(log, segment, around)
+        do_epochs_agree &= agrees
         while doubted and doubted[0].size == 0 and doubted[0].base_offset < log.log_end_offset:
             _remove_failed_roll(log, doubted.pop(0))
         next_offset = log.segments.end_of(segment)
@@ -230,6 +232,9 @@ def _open_after_crash(
             segment.seal()
             segment.close()
             log.snapshots.write(next_offset, log.producers)
+    if do_epochs_agree:
+        # Of some epochs compaction has left no record. A leader that forgot them could not tell a follower where to cut.
+        log.leader_epochs = checkpointed_epochs
     log.recovery_point = min(recovery_point, log.log_end_offset)
     if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
         _flush_recovered(log, now_ms)
@@ -278,12 +283,18 @@ def _remove_failed_roll(log: PartitionLog, segment: Segment) -> None:
     segment.remove()
 
 
-def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) -> int:
-    """Verify every batch of a segment and rebuild what is derived from it. Returns where soundness ends."""
+def _recover_segment(
+    log: PartitionLog, segment: Segment, around: Surroundings
+) -> tuple[int, bool]:
+    """Verify every batch of a segment and rebuild what is derived from it.
+
+    Returns where soundness ends, and whether the checkpoint of leader epochs agrees with every sound batch.
+    """
     segment.forget_indexes()
     segment.txn_index.truncate(segment.base_offset)
     log.log_end_offset = around.start_offset
     position = 0
+    agrees = True
     for batch, header in fitting_batches(BatchScan(segment.log), around):
         try:
             if header.producer_id >= 0:
@@ -295,10 +306,11 @@ def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) 
             with suppress(DiskFull):
                 log.note_gaps()
         segment.note_appended(position, header)
+        agrees &= around.epochs.epoch_at(header.base_offset) == header.leader_epoch
         log.leader_epochs.assign(header.leader_epoch, header.base_offset)
         log.log_end_offset = header.next_offset
         position += header.size
-    return position
+    return position, agrees
 
 
 def _cut(log: PartitionLog, segment: Segment, position: int, behind: list[Segment]) -> None:

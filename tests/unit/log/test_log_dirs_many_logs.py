@@ -129,6 +129,29 @@ def test_a_log_without_a_readable_id_is_given_one() -> None:
     assert log.topic_id == read_topic_id(disk, log.directory) == TOPIC_ID
 
 
+def test_a_torn_id_under_the_checkpoints_of_a_deleted_log_of_that_name() -> None:
+    """The checkpoints are rewritten only later: they must not make a new log look like one that was flushed."""
+    disk = MemoryDisk()
+    dirs = open_dirs(disk)
+    create_all(dirs, PARTITIONS[:1])
+    append_to_all(dirs)
+    sync_new_logs(dirs)
+    for log in dirs:
+        log.flush(NOW_MS)
+    for checkpoints in dirs.checkpoints():
+        for path, content in checkpoints.files:
+            disk.replace(path, content)
+        dirs.checkpointed(checkpoints)
+    dirs.set_aside(PARTITIONS[0], "delete")
+    create_all(dirs, PARTITIONS[:1])
+    dirs.online[0].release()
+    disk.replace(f"{PATH}/many-0/partition.metadata", b"version: 0")
+    again = open_dirs(disk)
+    assert again.broken == {}
+    (log,) = again
+    assert log.topic_id is None
+
+
 def test_a_torn_id_is_gone_for_good_before_the_log_is_flushed() -> None:
     disk = MemoryDisk()
     dirs = open_dirs(disk)

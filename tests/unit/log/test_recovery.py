@@ -208,6 +208,24 @@ def test_epochs_that_a_leader_used_twice_do_not_cut_the_log(
     assert stored_batches(open_sample(disk, config)) == stored_batches(log)
 
 
+@pytest.mark.parametrize("recovery_point", [0, 60])
+def test_epochs_of_which_compaction_left_no_record_survive_a_crash(
+    disk: MemoryDisk, recovery_point: int
+) -> None:
+    """A leader that forgot them would tell a follower that an older epoch ended later than it did."""
+    config = replace(TWO_BATCHES, cleanup_compact=True)
+    log = open_sample(disk, config)
+    for epoch, offset in ((0, 0), (1, 5), (2, 40), (3, 60)):
+        log.assign_epoch(epoch, offset)
+    for epoch, offset in ((3, 60), (3, 61), (3, 75)):
+        batch = make_batch()
+        stamp(batch, 0, offset, epoch)
+        log.append_as_follower(batch, now_ms=NOW_MS)
+    again = open_sample(disk, config, recovery_point=recovery_point)
+    assert again.leader_epochs.entries == ((0, 0), (1, 5), (2, 40), (3, 60))
+    assert again.leader_epochs.end_offset_for(1, again.log_end_offset) == (1, 40)
+
+
 def test_lost_epochs_and_a_torn_tail_at_once(disk: MemoryDisk) -> None:
     log = filled(disk)
     before = stored_batches(log)

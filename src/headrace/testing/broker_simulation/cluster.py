@@ -377,7 +377,12 @@ def properties_of(plan: Plan, broker_id: int) -> dict[str, str]:
 
 
 async def _elect_uncleanly(admin: SimulatedAdmin, where: TopicPartition) -> object:
-    return await admin.elect(*where, UNCLEAN)
+    """As often as it takes to get an answer: the controller may just be going."""
+    answer: ErrorCode | None = None
+    while answer is None or answer.retriable:
+        answer = await admin.elect(*where, UNCLEAN)
+        await admin.client.pause(_LOOK_S)
+    return answer
 
 
 def _unexpected(who: str, process: VirtualProcess) -> Violation:

@@ -131,7 +131,8 @@ class Invariants:
                     )
                 self._story.tell(f"{truth.name}: broker {state.leader} is elected uncleanly")
                 truth.elected_uncleanly(state.leader, state.leader_epoch)
-        for broker_id in [each for each in truth.lost if each not in state.isr]:
+        # Who is eligible may still be elected, as long as the controller does not know that it died.
+        for broker_id in [each for each in truth.lost if each not in (*state.isr, *state.elr)]:
             del truth.lost[broker_id]
 
     def _on_seen(self, broker_id: int, before: Node | None, after: Node) -> None:
@@ -266,7 +267,7 @@ class Invariants:
         high_watermark = partition.high_watermark
         epochs = partition.leader_epoch, -1 if leader is None else leader.partition_epoch
         if view.partition is partition:
-            is_excused = truth.unclean_epoch > view.epochs[0]
+            is_excused = truth.unclean_epoch > view.sound_epoch
             if high_watermark < view.high_watermark and not is_excused:
                 raise Violation(
                     f"high watermark monotonic: {name} on {who}: "
@@ -287,7 +288,10 @@ class Invariants:
         if may_commit and high_watermark > truth.end:
             truth.commit(view, high_watermark)
             self._is_changed = True
-        if high_watermark > view.good_to:
+        if high_watermark <= view.good_to:
+            view.sound_epoch = truth.unclean_epoch
+        elif leader is not None or view.sound_epoch >= truth.unclean_epoch:
+            # A follower keeps what an unclean election gave up until its first fetch from the new leader.
             raise Violation(
                 f"log matching: {name} on {who}: high watermark {high_watermark}, "
                 f"sound up to {view.good_to}, committed up to {truth.end}"

@@ -106,6 +106,7 @@ class ReplicaView:
         "high_watermark",
         "log",
         "partition",
+        "sound_epoch",
         "start",
     )
 
@@ -113,6 +114,7 @@ class ReplicaView:
         self.partition: Partition | None = None
         self.epochs = (-1, -1)  # of the leader and, while this replica leads, of the partition
         self.high_watermark = 0
+        self.sound_epoch = -1  # of the last unclean election after which it agreed with the truth
         self._begin(log)
 
     def _begin(self, log: PartitionLog) -> None:
