@@ -242,6 +242,7 @@ class Broker:
                 directories=directory_ids,
                 offline_directories=len(self._settings.log_dirs) - len(directory_ids),
             ),
+            cluster=parts.cluster.cluster_id,
             dead_incarnations=dead,
             on_epoch=lambda _: parts.replica_hosting.registered(),
             # As good as a lost session: others may have been elected.

@@ -146,6 +146,7 @@ class BrokerParts:
         self.driver = ControllerDriver(
             inputs.store,
             settings.node_id,
+            cluster=inputs.cluster_id,
             config_rules=SettingRules(self.live_settings, self.cluster),
             settings=controller_settings(settings),
             clock=environment.clock,

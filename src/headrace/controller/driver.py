@@ -20,6 +20,7 @@ from headrace.controller.configs import AlterConfigs
 from headrace.controller.core import ConfigRules, ControllerSettings, Event
 from headrace.controller.leaders import ElectLeaders, imbalanced
 from headrace.controller.term import Term, TermParts
+from headrace.coordination.membership import require_cluster
 from headrace.coordination.nodes import (
     BrokerNode,
     BrokerSessionNode,
@@ -31,6 +32,7 @@ from headrace.coordination.store import (
     SessionState,
     Store,
     StoreFailed,
+    StoreRefused,
     WriteUncertain,
 )
 from headrace.errors import HeadraceError
@@ -72,14 +74,17 @@ class ControllerDriver:
         store: Store,
         broker_id: int,
         *,
+        cluster: str | None = None,
         config_rules: ConfigRules,
         settings: ControllerSettings | None = None,
         clock: Clock,
         new_topic_id: Callable[[], uuid.UUID],
         random_below: Callable[[int], int],
     ) -> None:
+        """`cluster` is the id of the only cluster to control; None for whatever the store holds."""
         self._store = store
         self._broker_id = broker_id
+        self._cluster = cluster
         self._clock = clock
         self._parts = TermParts(
             store,
@@ -170,7 +175,8 @@ class ControllerDriver:
                     await self._serve(await self._campaign())
                 except (SessionLost, WriteUncertain, controllership.ControllershipLost) as loss:
                     _log.warning("controller %d: %s", self._broker_id, loss)
-                except (StoreFailed, MalformedNode) as failure:
+                except (StoreFailed, StoreRefused, MalformedNode) as failure:
+                    # Refused is what needs the roots of the tree, if the store has lost everything.
                     # The broker goes on serving by the last cluster state while nothing can be decided.
                     _log.error(
                         "controller %d tries again in a moment: %s", self._broker_id, failure
@@ -185,6 +191,7 @@ class ControllerDriver:
 
     async def _campaign(self) -> controllership.EpochFence:
         while True:
+            await require_cluster(self._store, self._cluster)
             epoch_fence = await controllership.take(self._store, self._broker_id, self._clock())
             if epoch_fence is not None:
                 return epoch_fence

@@ -87,6 +87,30 @@ async def known_cluster_id(store: Store) -> str | None:
     return None if node is None else ClusterIdNode.decode(node.data).id
 
 
+class ForeignStore(StoreFailed):
+    """The store holds another cluster than before, or none."""
+
+
+async def require_cluster(store: Store, expected: str | None) -> None:
+    """Raises ForeignStore if the store has lost the cluster or holds another one; None expects nothing.
+
+    A broker asks before it registers and before it campaigns: in another cluster it would put its logs aside.
+    """
+    if expected is None:
+        return
+    try:
+        found = await known_cluster_id(store)
+    except MalformedNode as error:
+        raise ForeignStore(f"the id of the cluster cannot be read: {error}") from error
+    if found != expected:
+        raise ForeignStore(
+            f"this broker belongs to the cluster {expected}, but the coordination store holds "
+            + ("no cluster" if found is None else f"the cluster {found}")
+            + ". Nothing on disk has been changed. Check that ZooKeeper has its data; if that is lost, restore it from a"
+            " backup (docs/operating/cluster.md, a lost store)"
+        )
+
+
 class BrokerRegistration:
     """One broker's place under /brokers/ids."""
 
@@ -96,13 +120,15 @@ class BrokerRegistration:
         broker_id: int,
         node: BrokerNode,
         *,
+        cluster: str | None = None,
         dead_incarnations: Collection[str] = (),
         on_epoch: Callable[[int], None] = lambda _: None,
         on_removed: Callable[[], None] = lambda: None,
         on_confirmed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`dead_incarnations` are earlier runs of this broker whose processes are known to have ended.
+        """`cluster` is the id of the only cluster to register in; None for whatever the store holds.
 
+        `dead_incarnations` are earlier runs of this broker whose processes are known to have ended.
         `on_epoch` hears the epoch of every registration, `on_removed` that somebody took one away, `on_confirmed` that the
         present one was found in its place after the session had been in doubt.
         """
@@ -111,6 +137,7 @@ class BrokerRegistration:
         self._path = BrokerNode.path(broker_id)
         self._session_path = BrokerSessionNode.path(broker_id)
         self._node = node
+        self._cluster = cluster
         self._dead_incarnations = frozenset(dead_incarnations)
         self._on_epoch = on_epoch
         self._on_removed = on_removed
@@ -148,6 +175,7 @@ class BrokerRegistration:
         """The epoch; None where the id is another's. Raises what the write raises."""
         words = self._node.encode()
         session_words = BrokerSessionNode(self._node.incarnation).encode()
+        await require_cluster(self._store, self._cluster)
         found = await self._store.get(self._path)
         session = await self._store.get(self._session_path)
         # An answer lost on the way: the node carries our very words, so it is ours.

@@ -283,9 +283,7 @@ def _remove_failed_roll(log: PartitionLog, segment: Segment) -> None:
     segment.remove()
 
 
-def _recover_segment(
-    log: PartitionLog, segment: Segment, around: Surroundings
-) -> tuple[int, bool]:
+def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) -> tuple[int, bool]:
     """Verify every batch of a segment and rebuild what is derived from it.
 
     Returns where soundness ends, and whether the checkpoint of leader epochs agrees with every sound batch.

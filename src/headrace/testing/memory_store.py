@@ -69,7 +69,7 @@ class MemoryTree:
         self._entries: dict[str, _Entry] = {}
         self.last_txn = 0
         self._sessions: dict[int, dict[str, None]] = {}  # → their ephemeral nodes
-        self._last_session = 0
+        self.last_session = 0
         self._on_write = on_write
         self._node_watches: dict[str, list[OnChange]] = {}
         self._children_watches: dict[str, list[OnChange]] = {}
@@ -78,9 +78,9 @@ class MemoryTree:
 
     def open_session(self) -> int:
         """A new session's number."""
-        self._last_session += 1
-        self._sessions[self._last_session] = {}
-        return self._last_session
+        self.last_session += 1
+        self._sessions[self.last_session] = {}
+        return self.last_session
 
     def end_session(self, session: int) -> None:
         """End a session: closed by its owner, or expired. Its ephemeral nodes go in one write."""

@@ -28,7 +28,12 @@ from headrace.coordination.membership import (
     cluster_id,
     prepare,
 )
-from headrace.coordination.nodes import BrokerNode, ControllerNode, PartitionStateNode
+from headrace.coordination.nodes import (
+    BrokerNode,
+    ClusterIdNode,
+    ControllerNode,
+    PartitionStateNode,
+)
 from headrace.coordination.store import Create, Delete, Operation, Set, Store, StoreFailed
 from headrace.testing.memory_store import MemoryStore, MemoryTree
 from headrace.wire.error_code import ErrorCode
@@ -394,6 +399,37 @@ def test_a_store_that_fails_is_an_answer_and_not_the_end() -> None:
             (answer,) = await broker.driver.ask(topics("t"))
             assert answer.error is ErrorCode.NONE
         await store.close()
+
+    run(story)
+
+
+@pytest.mark.parametrize("missing", [ClusterIdNode.PATH, BrokerNode.ROOT])
+def test_a_store_that_lost_its_nodes_is_not_the_end(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controllership of another cluster is not taken, and what the store refuses for want of its roots is tried again."""
+    monkeypatch.setattr(driver_module, "_RETRY_S", 0)
+
+    async def story() -> None:
+        said: asyncio.Queue[str] = asyncio.Queue()
+        monkeypatch.setattr(
+            driver_module._log, "error", lambda text, *values: said.put_nowait(text % values)
+        )
+        async with opened() as store:
+            await cluster_id(store, "ours")
+            lost = await store.get(missing)
+            assert lost is not None
+            await store.delete(missing)
+            candidate = make_driver(store, 0, PlainRules(), cluster="ours")
+            task = asyncio.create_task(candidate.run())
+            for _ in range(2):
+                assert "tries again in a moment" in await said.get()
+            await store.create(missing, lost.data)
+            await candidate.ready()
+            assert candidate.state.controller_id == 0
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
 
     run(story)
 

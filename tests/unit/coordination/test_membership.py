@@ -12,7 +12,13 @@ from headrace.coordination.membership import (
     cluster_id,
     prepare,
 )
-from headrace.coordination.nodes import ROOTS, BrokerNode, BrokerSessionNode, ControllerNode
+from headrace.coordination.nodes import (
+    ROOTS,
+    BrokerNode,
+    BrokerSessionNode,
+    ClusterIdNode,
+    ControllerNode,
+)
 from headrace.coordination.store import (
     Create,
     Delete,
@@ -387,3 +393,31 @@ def test_a_broker_registers_when_the_store_works_again(
 
     run(story)
     assert caplog.text.count("broker 1 cannot register, tries again: no space is left") == 2
+
+
+@pytest.mark.parametrize("found", [None, "another"])
+def test_a_store_that_lost_the_cluster_is_waited_for(
+    found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that registered in another cluster would put all its logs aside."""
+    monkeypatch.setattr(membership, "_FAILED_RETRY_S", 0)
+
+    async def story(store: EmbeddedStore) -> None:
+        said: asyncio.Queue[str] = asyncio.Queue()
+        monkeypatch.setattr(
+            membership._logger, "error", lambda text, *values: said.put_nowait(text % values)
+        )
+        if found is not None:
+            await cluster_id(store, found)
+        registering = asyncio.create_task(
+            BrokerRegistration(store, 1, broker_node(), cluster="ours").register()
+        )
+        for _ in range(2):
+            assert "this broker belongs to the cluster ours" in await said.get()
+        assert await store.get(BrokerNode.path(1)) is None
+        if found is not None:
+            await store.delete(ClusterIdNode.PATH)
+        await cluster_id(store, "ours")
+        assert await registering > 0
+
+    run(story)

@@ -21,6 +21,8 @@ from headrace.testing.memory_store import MemoryTree
 def disagreement(tree: MemoryTree, brokers: dict[int, SimulatedBroker]) -> str | None:
     """What a broker holds for true that the store does not say, or the other way round."""
     stored = _stored(tree)
+    for path in tree.get_tree(DeletedTopicNode.ROOT):
+        return f"{path} waits for a broker to remove its replicas"
     for broker in brokers.values():
         parts = broker.parts
         if parts is None:

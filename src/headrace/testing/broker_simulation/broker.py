@@ -22,10 +22,12 @@ from headrace.coordination.store import Store
 from headrace.coordination.zookeeper import ZooKeeperStore
 from headrace.coordination.zookeeper_client import ZooKeeperClient
 from headrace.log.files.disk import Disk
+from headrace.log.files.meta_properties import META_PROPERTIES_FILE
 from headrace.settings.broker_settings import BrokerSettings
 from headrace.testing.broker_simulation.story import Story
 from headrace.testing.memory_disk import MemoryDisk, MemoryFile
 from headrace.testing.virtual.process import Pace, ProcessState, VirtualProcess
+from headrace.testing.virtual.scheduler import MILLISECOND_US
 from headrace.testing.virtual.world import VirtualWorld
 from headrace.testing.virtual.zookeeper import VirtualEnsemble
 from headrace.testing.virtual.zookeeper_client import VirtualZooKeeperClient
@@ -36,6 +38,7 @@ R = TypeVar("R")
 PORT: Final = 9092
 LOG_DIRS: Final = ("/a", "/b")
 _MAX_CONNECTIONS: Final = 1_000
+_HOLD_BACK_US: Final = 500 * MILLISECOND_US
 
 
 class Condition(Enum):
@@ -83,6 +86,8 @@ class SimulatedBroker:
         self.client: VirtualZooKeeperClient | None = None
         self.is_ready = False  # clients were served in this life
         self.wall_offset_us = 0
+        self.is_older = False  # the version that will be started next
+        self._runs_older = False
 
     @property
     def name(self) -> str:
@@ -111,13 +116,22 @@ class SimulatedBroker:
         """That of the present registration; -1 before the first."""
         return -1 if self.parts is None else self.parts.broker_epoch()
 
+    @property
+    def runs_older(self) -> bool:
+        """Whether its process is of the older version."""
+        return self._runs_older and self.process is not None
+
     # ---- life and death
 
     def start(self) -> None:
         """Start a process on what the disk holds."""
         assert self.process is None, f"{self.name} runs"
         around = self.around
+        if around.ensemble.has_forgotten and not self._belongs_to_a_cluster:
+            around.world.scheduler.after(_HOLD_BACK_US, self._start_if_down)
+            return
         self.life += 1
+        self._runs_older = self.is_older
         self.is_ready = False
         process = self.process = around.world.process(
             self.host, pace=self.pace, after_step=lambda _: around.stepped(self)
@@ -127,6 +141,19 @@ class SimulatedBroker:
         around.world.network.silent_hosts.discard(self.host)
         around.story.tell(f"{self.name} starts")
         process.loop.create_task(self._run(process))
+
+    @property
+    def _belongs_to_a_cluster(self) -> bool:
+        """Whether it would refuse another cluster's store."""
+        with self.disk.observed():
+            return any(
+                self.disk.read_bytes(f"{directory}/{META_PROPERTIES_FILE}")
+                for directory in self.log_dirs
+            )
+
+    def _start_if_down(self) -> None:
+        if self.process is None:
+            self.start()
 
     async def _run(self, process: VirtualProcess) -> None:
         settings = settings_of(tuple(sorted(self.properties.items())))

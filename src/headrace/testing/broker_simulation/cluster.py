@@ -6,10 +6,13 @@ The same plan gives the same run, step for step.
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
+from headrace.broker.cluster.store_identity import WrongStore
 from headrace.coordination.store import Node, StoreFailed
 from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
+from headrace.log.files.checkpoint import read_topic_id
 from headrace.testing.broker_simulation.admin import UNCLEAN, SimulatedAdmin
 from headrace.testing.broker_simulation.agreement import disagreement
 from headrace.testing.broker_simulation.at_rest import leftover
@@ -74,6 +77,9 @@ class SimulatedCluster:
             broker_id: SimulatedBroker(self, broker_id, properties_of(plan, broker_id), plan.pace)
             for broker_id in range(1, plan.broker_count + 1)
         }
+        for broker in self.brokers.values():
+            broker.is_older = plan.starts_with_older_version
+        self._brokers_of_hosts = {broker.host: broker for broker in self.brokers.values()}
         self.nemesis = Nemesis(self)
         self.volatile_topics = ["volatile-0", "volatile-1"]
         self.is_resting = False
@@ -94,6 +100,11 @@ class SimulatedCluster:
     def wall_clock_ms(self) -> int:
         """A clock that is right."""
         return self.ensemble.process.wall_clock_ms()
+
+    def is_older(self, host: str) -> bool:
+        """Whether a broker of the older version runs on a host."""
+        broker = self._brokers_of_hosts.get(host)
+        return broker is not None and broker.runs_older
 
     # ---- what the parts tell
 
@@ -121,7 +132,7 @@ class SimulatedCluster:
 
     def died(self, broker: SimulatedBroker, *, has_lost: bool) -> None:
         """A broker is about to be killed; perhaps its disk has lost something."""
-        txn = self.ensemble.tree.last_txn
+        txn = self.ensemble.lasting_tree.last_txn
         if broker.broker_epoch != -1:
             self.invariants.on_died(broker.broker_id, txn)
         if has_lost:
@@ -130,8 +141,12 @@ class SimulatedCluster:
     def ended(self, broker: SimulatedBroker, error: BaseException | None) -> None:
         """A broker has ended by itself."""
         self.story.tell(f"{broker.name} has ended" + ("" if error is None else f": {error!r}"))
-        is_expected = isinstance(error, StoreFailed) or (
-            isinstance(error, DiskFailed) and bool(broker.disk.failing or broker.disk.bad_bytes)
+        is_expected = (
+            isinstance(error, StoreFailed)
+            or (isinstance(error, WrongStore) and self.ensemble.has_forgotten)
+            or (
+                isinstance(error, DiskFailed) and bool(broker.disk.failing or broker.disk.bad_bytes)
+            )
         )
         if error is not None and not is_expected:
             self.fail(error)
@@ -291,6 +306,8 @@ class SimulatedCluster:
         for broker in self.brokers.values():
             self._start(broker)
         self.run_until(self._broken, _TO_HEAL_S)
+        self._move_away_old_logs()
+        self.run_until(self._broken, _TO_HEAL_S)
         self._elect_where_nobody_can_lead()
         self.run_until(self._unwell, _TO_HEAL_S)
         if is_last:
@@ -303,6 +320,26 @@ class SimulatedCluster:
             if broker.condition is not Condition.UP or not broker.is_ready:
                 return f"{broker.name} is {broker.condition.value}"
         return None
+
+    def _move_away_old_logs(self) -> None:
+        """As the log asks for: a directory was out of use while a topic was deleted and created again in another one."""
+        for broker in self.brokers.values():
+            log_dirs = None if broker.parts is None else broker.parts.log_dirs
+            if log_dirs is None or not log_dirs.broken:
+                continue
+            self.story.tell(f"an operator moves old logs of {broker.name} away")
+            self.died(broker, has_lost=False)
+            broker.kill()
+            for where in log_dirs.broken:
+                self._move_away(broker, where, self.invariants.topic_ids.get(where.topic))
+            broker.start()
+
+    @staticmethod
+    def _move_away(broker: SimulatedBroker, where: TopicPartition, topic_id: UUID | None) -> None:
+        for directory in broker.log_dirs:
+            path = f"{directory}/{where}"
+            if broker.disk.exists(path) and read_topic_id(broker.disk, path) != topic_id:
+                broker.disk.remove_tree(path)
 
     def _elect_where_nobody_can_lead(self) -> None:
         """As an operator does for partitions that lost a disk while nobody was in sync."""

@@ -246,7 +246,9 @@ class Invariants:
                 f"lease: {broker.name} appends to {truth.name} after its session has timed out"
             )
         stored = truth.stored
-        if stored is not None and stored.leader_epoch > partition.leader_epoch:
+        # A broker that cannot read the changes of a newer controller hears of no new leader until it is upgraded.
+        may_know = not broker.runs_older
+        if may_know and stored is not None and stored.leader_epoch > partition.leader_epoch:
             stale_us = self._now_us() - truth.epoch_since_us
             if stale_us > self._longest_stale_us:
                 raise Violation(
@@ -328,6 +330,12 @@ class Invariants:
             raise Violation(
                 f"leader completeness: {name} is led by {broker.name} in epoch {epoch}, "
                 f"which has {view.good_to} of {truth.end}"
+            )
+        lost = truth.deleted_for_good(broker.broker_id, broker.life)
+        if is_new and epoch == max(truth.leaders) and view.start < lost:
+            raise Violation(
+                f"deleted for good: {name} is led by {broker.name} from offset {view.start} on, "
+                f"but everything below {lost} was deleted"
             )
         if view.high_watermark > truth.end and stored is not None and stored.leader_epoch == epoch:
             counted = {*leader.isr, *(leader.proposed_isr or ())}

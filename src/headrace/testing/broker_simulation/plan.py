@@ -27,6 +27,7 @@ class Fault(Enum):
     )
     PAUSE = "pause"  # a process stands still and does not know it
     BOUNCE = "bounce"  # a broker is stopped in an orderly way and started again
+    UPGRADE = "upgrade"  # brokers of an older version are replaced, one after another
     CLOCK = "clock"  # a wall clock jumps
     # Links.
     SPLIT = "split"  # a black hole between two brokers, one way or both
@@ -46,6 +47,7 @@ class Fault(Enum):
     REMOVE = "remove"  # a living broker's registration is removed, and its controllership
     SEAT = "seat"  # the controllership is taken away
     OUTAGE = "outage"  # the whole store is away
+    FORGET = "forget"  # the whole store is empty, or another cluster's
     # Disks.
     FULL = "full"  # a disk has no room for a while
     SLOW_DISK = "slow disk"  # syncs take long
@@ -136,6 +138,11 @@ class Plan:
     def survives_a_lost_disk(self) -> bool:
         """Whether the cluster promises to lose nothing when one broker loses its disk."""
         return self.is_minimum_fixed and self.min_insync_replicas >= 2
+
+    @property
+    def starts_with_older_version(self) -> bool:
+        """Whether the brokers cannot read all changes of newer controllers at first."""
+        return Fault.UPGRADE in self.faults
 
     def default_min_isr(self, broker_id: int) -> int:
         """min.insync.replicas in a broker's settings."""
@@ -262,4 +269,5 @@ def _draw_pace(chance: Random) -> Pace:
         stall_share=chance.choice((0.0, 0.0, 0.001, 0.005)),
         stall_us=chance.choice((10_000, 100_000, 500_000)),
         thread_us=chance.choice((0, 2_000, 30_000)),
+        timer_late_us=chance.choice((300, 300, 20_000)),
     )

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from headrace.testing.broker_simulation.cluster import Outcome, SimulatedCluster
 from headrace.testing.broker_simulation.log_watch import watched_logs
+from headrace.testing.broker_simulation.mixed_versions import mixed_versions
 from headrace.testing.broker_simulation.plan import Plan, draw_plan
 from headrace.testing.broker_simulation.story import Told, Violation
 
@@ -32,7 +33,11 @@ def play(
 ) -> Outcome | Failure:
     """Play a plan to its end."""
     cluster = make_cluster(plan)
-    with watched_logs(cluster.story, cluster.fail, log_level), cluster.world:
+    with (
+        watched_logs(cluster.story, cluster.fail, log_level),
+        mixed_versions(cluster.is_older),
+        cluster.world,
+    ):
         try:
             cluster.run()
         except Exception as error:  # noqa: BLE001 (whatever ends a run is a failure)

@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from headrace.testing.virtual.scheduler import Scheduled
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from headrace.testing.virtual.process import VirtualProcess
 
 T = TypeVar("T")
-
-_LATE_US: Final = 300  # a timer may ring that much after its time
 
 
 class Handle:
@@ -133,7 +131,9 @@ class VirtualEventLoop(asyncio.AbstractEventLoop):
         handle = VirtualTimerHandle(
             self, when, callback, args, context or contextvars.copy_context()
         )
-        when_us = int(when * 1_000_000) + 1 + int(scheduler.chance.random() * _LATE_US)
+        when_us = (
+            int(when * 1_000_000) + 1 + int(scheduler.chance.random() * process.pace.timer_late_us)
+        )
 
         def ring() -> None:
             handle.scheduled = None

@@ -44,6 +44,7 @@ class Pace:
     stall_share: float = 0.0
     stall_us: int = 0
     thread_us: int = 0  # on top, for each job in a worker thread: a slow disk
+    timer_late_us: int = 300  # a timer may ring that much after its time
 
 
 class VirtualProcess:

@@ -1,7 +1,8 @@
 """Virtual time of a simulated world, and the order in which things happen in it.
 
 Owns the clock, one heap of actions and the source of chance. An action is due at a moment; actions of the same moment run in the
-order of their scheduling. The digest is a checksum over everything that was noted, so that two runs can be compared.
+order of their scheduling. The digest is a checksum over the moment of every step and everything that was noted, so that two
+runs can be compared.
 """
 
 from collections.abc import Callable
@@ -66,6 +67,7 @@ class Scheduler:
             scheduled.action = None
             self.now_us = when_us
             self.steps += 1
+            self.digest = (31 * self.digest + when_us) & 0xFFFFFFFF
             action()
             return True
         return False

@@ -6,6 +6,7 @@ shorter than the one asked for. Leaves what a client makes of it to `zookeeper_c
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -28,6 +29,7 @@ from headrace.testing.virtual.scheduler import MILLISECOND_US
 
 ZOOKEEPER_HOST: Final = "zookeeper"
 ZOOKEEPER_PORT: Final = 2181
+_LEAST_FORGOTTEN_US: Final = 3_000 * MILLISECOND_US
 _MESSAGE_BYTES: Final = 8  # on the wire a message is its number
 
 
@@ -121,6 +123,8 @@ class VirtualEnsemble:
         self._node_watches: dict[str, dict[_ServedConnection, None]] = {}
         self._children_watches: dict[str, dict[_ServedConnection, None]] = {}
         self.tree = MemoryTree(self._written)
+        self._lost_tree: MemoryTree | None = None
+        self._forgot_us = 0
         process.loop.create_task(self._serve())
 
     async def _serve(self) -> None:
@@ -194,6 +198,42 @@ class VirtualEnsemble:
             for connections in watches.values():
                 connections.pop(connection, None)
 
+    # ---- a store that forgets
+
+    @property
+    def lasting_tree(self) -> MemoryTree:
+        """What the ensemble holds, or held before it forgot everything and will hold again."""
+        return self.tree if self._lost_tree is None else self._lost_tree
+
+    @property
+    def has_forgotten(self) -> bool:
+        """Whether `tree` is not the cluster's."""
+        return self._lost_tree is not None
+
+    def forget(self, creations: Sequence[Create] = ()) -> None:
+        """Lose every node and session, as if its data directories had been wiped; `creations` make it another cluster's store."""
+        self._end_all_sessions()
+        self._forgot_us = self.process.scheduler.now_us
+        self._lost_tree = self.tree
+        self.tree = MemoryTree(self._fire_watches)
+        self.tree.last_session = self._lost_tree.last_session
+        if creations:
+            self.tree.write(list(creations), 0)
+
+    def remember(self) -> None:
+        """Hold again what was forgotten, without any session; not before the time that operators need for it."""
+        scheduler = self.process.scheduler
+        if scheduler.now_us < self._forgot_us + _LEAST_FORGOTTEN_US:
+            scheduler.at(self._forgot_us + _LEAST_FORGOTTEN_US, self.remember)
+        elif self._lost_tree is not None:
+            self._end_all_sessions()
+            self._lost_tree.last_session = self.tree.last_session
+            self.tree, self._lost_tree = self._lost_tree, None
+
+    def _end_all_sessions(self) -> None:
+        for number in self.sessions():
+            self.end_session(number)
+
     # ---- requests
 
     def answer(self, request: Request, number: int, connection: "_ServedConnection") -> Answer:
@@ -246,6 +286,9 @@ class VirtualEnsemble:
 
     def _written(self, path: str, before: Node | None, after: Node | None) -> None:
         self._on_write(path, before, after)
+        self._fire_watches(path, before, after)
+
+    def _fire_watches(self, path: str, before: Node | None, after: Node | None) -> None:
         self._fire(self._node_watches, path, is_children=False)
         if before is None or after is None:
             self._fire(self._children_watches, parent_of(path), is_children=True)

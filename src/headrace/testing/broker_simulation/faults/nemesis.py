@@ -31,6 +31,7 @@ STRIKES: dict[Fault, StrikeWith] = {
     Fault.BLACKOUT: processes.black_out,
     Fault.PAUSE: processes.pause,
     Fault.BOUNCE: processes.bounce,
+    Fault.UPGRADE: processes.upgrade,
     Fault.CLOCK: processes.jump,
     Fault.SPLIT: links.split,
     Fault.RESET: links.reset,
@@ -44,6 +45,7 @@ STRIKES: dict[Fault, StrikeWith] = {
     Fault.REMOVE: store.remove,
     Fault.SEAT: store.unseat,
     Fault.OUTAGE: store.stop_ensemble,
+    Fault.FORGET: store.forget,
     Fault.FULL: disks.fill,
     Fault.SLOW_DISK: disks.slow_down,
     Fault.SECTOR: disks.spoil_sector,
@@ -86,6 +88,9 @@ class Nemesis:
             undo()
         for broker in self._around.brokers.values():
             broker.set_wall_offset(0)
+            if broker.is_older:
+                broker.is_older = False
+                broker.stop()
             log_dirs = None if broker.parts is None else broker.parts.log_dirs
             if log_dirs is not None and (log_dirs.offline or log_dirs.broken):
                 # Its disk is whole again, and an operator starts it anew.
@@ -153,7 +158,7 @@ class Nemesis:
     def _is_whole(self, broker_id: int) -> bool:
         """Whether a broker that died is known to have come back, and is in sync wherever it is a replica."""
         around = self._around
-        seen = around.ensemble.tree.get(BrokerEpochNode.path(broker_id))
+        seen = around.ensemble.lasting_tree.get(BrokerEpochNode.path(broker_id))
         epoch = -1 if seen is None else BrokerEpochNode.decode(broker_id, seen.data).epoch
         broker = around.brokers[broker_id]
         if broker.condition is Condition.DOWN or broker.broker_epoch != epoch:

@@ -2,6 +2,7 @@
 
 from headrace.testing.broker_simulation.admin import BROKER, TOPIC, UNCLEAN, SimulatedAdmin
 from headrace.testing.broker_simulation.faults.act import Act
+from headrace.wire.error_code import ErrorCode
 
 _TOPIC_CONFIGS = (
     ("retention.ms", ("604800000",)),
@@ -81,7 +82,29 @@ def delete_records(act: Act) -> None:
     offset = act.chance.randint(truth.deleted_to, truth.end)
     act.tell(f"{truth.name} shall be deleted up to {offset}")
     truth.delete_to(offset)
-    act.ask(lambda admin: admin.delete_records(topic, partition, offset))
+    leader = -1 if truth.stored is None else truth.stored.leader
+
+    async def work(admin: SimulatedAdmin) -> object:
+        before = _known_to_be_alive(act, leader)
+        answer = await admin.delete_records(topic, partition, offset)
+        after = _known_to_be_alive(act, leader)
+        if answer is ErrorCode.NONE:
+            truth.deletion_answered(offset, dict(before.items() & after.items()))
+        return answer
+
+    act.ask(work)
+
+
+def _known_to_be_alive(act: Act, leader: int) -> dict[int, int]:
+    """The lives of the brokers that a leader knows to be registered."""
+    parts = act.around.brokers[leader].parts if leader >= 0 else None
+    if parts is None:
+        return {}
+    return {
+        broker_id: act.around.brokers[broker_id].life
+        for broker_id, known in parts.cluster.state.brokers.items()
+        if act.around.brokers[broker_id].broker_epoch == known.epoch
+    }
 
 
 def change_minimum(act: Act) -> None:

@@ -76,6 +76,15 @@ def bounce(act: Act) -> None:
     _start_later(act, act.target)
 
 
+def upgrade(act: Act) -> None:
+    """An orderly stop; what is started again is the newer version."""
+    if act.target.is_older:
+        act.tell(f"{act.target.name} is told to stop, to be upgraded")
+        act.target.is_older = False
+        act.target.stop()
+        _start_later(act, act.target)
+
+
 def jump(act: Act) -> None:
     """The wall clock jumps."""
     jump_ms = act.chance.randrange(-_MAX_CLOCK_JUMP_MS, _MAX_CLOCK_JUMP_MS)

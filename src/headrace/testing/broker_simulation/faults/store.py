@@ -1,7 +1,14 @@
 """The coordination store: sessions that end, nodes that are removed, an ensemble that is away."""
 
-from headrace.coordination.nodes import BrokerNode, ControllerNode
-from headrace.coordination.store import Delete, Operation
+from headrace.coordination.nodes import (
+    ROOTS,
+    BrokerNode,
+    ClusterIdNode,
+    ControllerEpochNode,
+    ControllerNode,
+)
+from headrace.coordination.store import Create, Delete, Operation
+from headrace.testing.broker_simulation.broker import Condition
 from headrace.testing.broker_simulation.faults.act import Act
 
 
@@ -40,3 +47,28 @@ def stop_ensemble(act: Act) -> None:
     act.tell("the store does not answer")
     process.pause()
     act.undo_later(process.resume)
+
+
+def forget(act: Act) -> None:
+    """The ensemble comes back empty, or as another cluster's, while brokers run; later it has its data again.
+
+    Not while a broker starts: one with an empty disk would rightly found a new cluster there.
+    """
+    ensemble, brokers = act.around.ensemble, act.around.brokers.values()
+    if ensemble.has_forgotten or not all(
+        broker.is_ready and broker.condition is Condition.UP for broker in brokers
+    ):
+        return
+    is_of_another_cluster = act.chance.random() < 0.5
+    act.tell(
+        "the store has lost everything"
+        + (" and is another cluster's" if is_of_another_cluster else "")
+    )
+    creations = [
+        *(Create(path) for path in ROOTS),
+        Create(ClusterIdNode.PATH, ClusterIdNode("another-cluster").encode()),
+        Create(ControllerEpochNode.PATH, ControllerEpochNode.encode(0)),
+    ]
+    ensemble.forget(creations if is_of_another_cluster else ())
+
+    act.undo_later(ensemble.remember)
