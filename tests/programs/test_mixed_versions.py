@@ -24,6 +24,13 @@ def encode_as_a_later_version(batch: ChangeBatch) -> bytes:
     return msgspec.json.encode(content)
 
 
+def encode_with_a_skippable_kind(batch: ChangeBatch) -> bytes:
+    """As a later version, for which older brokers need not know what is new."""
+    content = msgspec.json.decode(encode_as_a_later_version(batch))
+    content["skippable"] = ["of_later"]
+    return msgspec.json.encode(content)
+
+
 def encode_with_more_fields(batch: ChangeBatch) -> bytes:
     """The batch with fields that this version does not have."""
     content = msgspec.json.decode(encode(batch))
@@ -75,9 +82,19 @@ def test_older_brokers_outlive_a_newer_controller(
         assert set(cluster.running) == set(cluster.brokers)
 
 
-def test_older_brokers_read_changes_with_more_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("later", [encode_with_more_fields, encode_with_a_skippable_kind])
+def test_older_brokers_read_changes_that_a_newer_controller_lets_them_read(
+    later: Callable[[ChangeBatch], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More fields, and kinds that they may skip: they hear of topics, leaders and configs."""
     with EmbeddedCluster() as cluster:
-        monkeypatch.setattr(pull_changes, "encode", encode_with_more_fields)
+        monkeypatch.setattr(pull_changes, "encode", later)
         cluster.create_topic("t", partitions=3)
         cluster.wait_until_in_sync()
         produce(cluster, "t")
+        victim = next(each for each in cluster.brokers if each != cluster.controller())
+        assert victim in {cluster.partition("t", index).leader for index in range(3)}
+        cluster.kill(victim)
+        produce(cluster, "t")
+        cluster.start(victim)
+        cluster.wait_until_in_sync()

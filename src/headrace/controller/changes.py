@@ -1,12 +1,12 @@
 """What can become true of a cluster: the ordered records from which every `ClusterState` is built.
 
 Owns their bytes as well: brokers pull them from the controller as JSON. A change says what is so
-from now on, never what was asked for. A reader ignores fields that it does not know; a kind that
-it does not know is refused, because skipping it would leave a false picture. A version that adds a kind must also raise
-the version of PullChanges, by which a controller sees what a reader knows.
+from now on, never what was asked for. A reader ignores fields that it does not know. A kind that it does not know is refused, because
+skipping it would leave a false picture, unless the writer says that the kind may be skipped (`SKIPPABLE_KINDS`).
 """
 
 from collections.abc import Sequence
+from typing import Any, Final, get_args
 from uuid import UUID
 
 import msgspec
@@ -113,6 +113,12 @@ Change = (
 )
 
 
+# Tags of the kinds that an older broker may skip, because without them it serves everything that it knows as before. A kind
+# belongs here if nothing that brokers agree on (topics, leaders, configs that act) depends on it where it is not known. A
+# feature does, when the controller finalizes it only after every registered broker has declared to know it.
+SKIPPABLE_KINDS: Final[frozenset[str]] = frozenset()
+
+
 class ChangeBatch(msgspec.Struct, frozen=True):
     """Changes at consecutive offsets of one controller's stream.
 
@@ -124,14 +130,19 @@ class ChangeBatch(msgspec.Struct, frozen=True):
     next_offset: int
     changes: tuple[Change, ...]
     is_snapshot: bool = False
+    skippable: tuple[str, ...] = ()  # kinds in here that a reader skips if it does not know them
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(ChangeBatch)
+_change_decoder: Final = msgspec.json.Decoder(Change)
 
 
 def encode(batch: ChangeBatch) -> bytes:
     """A batch as it travels to a broker."""
+    if SKIPPABLE_KINDS:
+        kinds = {str(change.__struct_config__.tag) for change in batch.changes}
+        batch = msgspec.structs.replace(batch, skippable=tuple(sorted(kinds & SKIPPABLE_KINDS)))
     return _encoder.encode(batch)
 
 
@@ -140,7 +151,40 @@ def decode(data: bytes) -> ChangeBatch:
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError as error:
-        raise MalformedMessage(str(error)) from error
+        try:
+            return _decode_known(data)
+        except msgspec.MsgspecError:
+            raise MalformedMessage(str(error)) from error
+
+
+def _decode_known(data: bytes) -> ChangeBatch:
+    """The batch without the changes that a reader skips if it does not know them. Raises MsgspecError."""
+    content = msgspec.json.decode(data, type=_OtherVersion)
+    known: list[Change] = []
+    for raw in content.changes:
+        kind = msgspec.json.decode(raw, type=dict[str, Any]).get("type")
+        if kind in _KINDS or kind not in content.skippable:
+            known.append(_change_decoder.decode(raw))
+    return ChangeBatch(
+        content.controller_epoch,
+        content.next_offset,
+        tuple(known),
+        content.is_snapshot,
+        content.skippable,
+    )
+
+
+class _OtherVersion(msgspec.Struct, frozen=True):
+    """A `ChangeBatch` whose changes may be of unknown kinds."""
+
+    controller_epoch: int
+    next_offset: int
+    changes: tuple[msgspec.Raw, ...]
+    is_snapshot: bool = False
+    skippable: tuple[str, ...] = ()
+
+
+_KINDS: Final = frozenset(kind.__struct_config__.tag for kind in get_args(Change))
 
 
 class ChangeGate:

@@ -5,6 +5,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from headrace.controller import changes
 from headrace.controller.changes import (
     BrokerRegistered,
     ChangeBatch,
@@ -43,7 +44,7 @@ def test_a_batch_as_bytes() -> None:
         b'{"type":"topic","name":"t","topic_id":"5d1ae0c6-3b1f-4a86-9d55-0f6c3a0b8e21",'
         b'"partitions":[{"replicas":[1,2],"isr":[1,2],"leader":1,"leader_epoch":0,'
         b'"partition_epoch":0}]},'
-        b'{"type":"config","kind":2,"name":"t","values":{"a":"1"}}],"is_snapshot":false}'
+        b'{"type":"config","kind":2,"name":"t","values":{"a":"1"}}],"is_snapshot":false,"skippable":[]}'
     )
     assert decode(data) == batch
 
@@ -51,6 +52,39 @@ def test_a_batch_as_bytes() -> None:
 def test_an_unknown_kind_of_change_is_refused() -> None:
     with pytest.raises(MalformedMessage, match="later"):
         decode(b'{"controller_epoch":4,"next_offset":1,"changes":[{"type":"later"}]}')
+
+
+def of_later(*, skippable: str) -> bytes:
+    """What a later version writes: a kind and a field that this one does not know, beside what it knows."""
+    return (
+        b'{"controller_epoch":4,"next_offset":9,"format":2,"changes":['
+        b'{"type":"config","kind":2,"name":"t","values":{"a":"1"},"more":1},'
+        b'{"type":"later","name":{"type":"config"}},'
+        b'{"type":"producer_ids","next_producer_id":7}],"is_snapshot":true,"skippable":['
+        + skippable.encode()
+        + b"]}"
+    )
+
+
+def test_an_unknown_kind_is_skipped_if_its_writer_allows_that() -> None:
+    known = (ConfigChanged(ConfigKind.TOPIC, "t", {"a": "1"}), ProducerIdsAllocated(7))
+    assert decode(of_later(skippable='"later"')) == ChangeBatch(4, 9, known, True, ("later",))
+    for others in ("", '"other"', "1"):
+        with pytest.raises(MalformedMessage):
+            decode(of_later(skippable=others))
+
+
+def test_a_known_kind_is_never_skipped() -> None:
+    damaged = of_later(skippable='"later","producer_ids"').replace(b'id":7', b'id":"x"')
+    with pytest.raises(MalformedMessage):
+        decode(damaged)
+
+
+def test_a_writer_names_what_may_be_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "SKIPPABLE_KINDS", frozenset(("producer_ids", "config")))
+    batch = ChangeBatch(4, 2, (TopicCreated("t", ID, (LED,)), ProducerIdsAllocated(7)))
+    assert decode(encode(batch)).skippable == ("producer_ids",)
+    assert decode(encode(batch)).changes == batch.changes
 
 
 def test_readers_catch_up_or_need_a_snapshot() -> None:
