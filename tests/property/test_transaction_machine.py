@@ -260,25 +260,36 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     # ---- log, time, elections
 
-    @rule()
-    def hold(self) -> None:
-        self.log.held = True
+    @rule(what=st.sampled_from(["hold", "release", "release", "refuse"]))
+    def disturb(self, what: str) -> None:
+        """One rule, so that requests are more frequent than what is in their way."""
+        if what == "hold":
+            self.log.held = True
+        elif what == "refuse":
+            self.log.refusal = ErrorCode.NOT_ENOUGH_REPLICAS
+        else:
+            self.release()
 
-    @rule()
     def release(self) -> None:
         async def release() -> None:
+            self.log.refusal = None
             self.log.release()
             await settle()
 
         self.run(release())
 
-    @rule(refusal=st.sampled_from([None, None, ErrorCode.NOT_ENOUGH_REPLICAS]))
-    def refuse(self, refusal: ErrorCode | None) -> None:
-        self.log.refusal = refusal
-
     @rule(seconds=st.sampled_from([0.5, 20.0, 2 * TIMEOUT_MS / 1_000]))
     def wait(self, seconds: float) -> None:
         self.run(asyncio.sleep(seconds))
+
+    @rule(transactional_id=st.sampled_from(["t", "u"]), where=st.sampled_from(PARTITIONS))
+    def replace_a_producer_that_writes(
+        self, transactional_id: str, where: "tuple[str, int]"
+    ) -> None:
+        """Two producers of one id, of which the first does not know of the second."""
+        self.start_producer(transactional_id, 0)
+        self.start_producer(transactional_id, 2)
+        self.write(1, where)
 
     @rule(number=NUMBERS)
     def elect_another(self, number: int) -> None:
@@ -319,7 +330,6 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """When nothing is in the way any more, every transaction ends, and every marker is written."""
-        self.log.refusal = None
         self.release()
         self.elect_another(0)
         for _ in range(10):
