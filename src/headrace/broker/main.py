@@ -344,6 +344,7 @@ class Broker:
             listener.stop_accepting()
         await self._hand_over(parts)
         parts.coordinators.stop()
+        parts.marker_sending.stop()
         for listener in parts.listeners:
             listener.close_connections()
         parts.fetch_loops.stop()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from headrace.broker import api_table
@@ -11,11 +12,13 @@ from headrace.broker.cluster.cluster_counts import ClusterCounts
 from headrace.broker.cluster.cluster_feed import ClusterFeed, FeedListener
 from headrace.broker.cluster.cluster_view import ClusterView
 from headrace.broker.cluster.config_rules import SettingRules
+from headrace.broker.cluster.controller_call import ask_controller
 from headrace.broker.cluster.controller_link import ControllerLink
 from headrace.broker.cluster.dead_broker_removal import DeadBrokerRemoval
 from headrace.broker.cluster.dynamic_settings import DynamicSettings
 from headrace.broker.cluster.leader_balance import LeaderBalance
 from headrace.broker.cluster.metadata_cache import MetadataCache
+from headrace.broker.cluster.partition_leaders import PartitionLeaders
 from headrace.broker.cluster.producer_ids import ProducerIds
 from headrace.broker.cluster.topic_creation import TopicCreation
 from headrace.broker.coordinators.coordinator_table import (
@@ -23,6 +26,7 @@ from headrace.broker.coordinators.coordinator_table import (
     CoordinatorTable,
     KeyType,
 )
+from headrace.broker.coordinators.marker_sending import MarkerSending
 from headrace.broker.environment import Environment
 from headrace.broker.fetching.fetch_sessions import FetchSessions
 from headrace.broker.lifecycle import Lifecycle
@@ -63,13 +67,24 @@ from headrace.coordinator.coordinator_type import CoordinatorHost
 from headrace.coordinator.group.groups import Groups, group_coordinator
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.coordinator.runtime import CoordinatorRuntime
+from headrace.coordinator.transaction.settings import TransactionSettings
+from headrace.coordinator.transaction.transactions import (
+    TransactionRuntime,
+    Transactions,
+    transaction_coordinator,
+)
 from headrace.errors import DiskFailed
-from headrace.internal_topics import CONSUMER_OFFSETS
+from headrace.ids import ProducerId
+from headrace.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition_table import PartitionTable
 from headrace.settings.broker_settings import BrokerSettings
 from headrace.settings.live_settings import LiveSettings
+from headrace.wire.refusal import Refusal
+
+# Level of the feature transaction.version that every cluster has.
+TRANSACTION_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,13 +193,40 @@ class BrokerParts:
             partition_count=self._offsets_partitions,
         )
         self.groups = Groups(group_runtime, new_uuid=lambda: str(environment.new_uuid()))
+        transaction_runtime = self._make_transactions(inputs, host)
         self.coordinators = CoordinatorTable(
             CoordinatorEntry(
                 key_type=KeyType.GROUP,
                 runtime=group_runtime,
                 codec=lambda: self.live_settings.current.offsets_topic_compression_codec,
-            )
+            ),
+            CoordinatorEntry(
+                key_type=KeyType.TRANSACTION, runtime=transaction_runtime, codec=lambda: 0
+            ),
         )
+
+    def _make_transactions(self, inputs: BrokerInputs, host: CoordinatorHost) -> TransactionRuntime:
+        settings = inputs.settings
+        leaders = PartitionLeaders(
+            self.cluster,
+            settings.inter_broker_listener.name,
+            inputs.environment.network.connect,
+            client_id=f"broker-{settings.node_id}-txn-marker-sender",
+        )
+        self.marker_sending = MarkerSending(
+            leaders, inputs.tasks.create_task, timeout_s=settings.request_timeout_ms / 1_000
+        )
+        runtime = CoordinatorRuntime(
+            transaction_coordinator(
+                transaction_settings(settings),
+                write_markers=self.marker_sending.write,
+                transaction_version=lambda: TRANSACTION_VERSION,
+            ),
+            host,
+            partition_count=self._transaction_partitions,
+        )
+        self.transactions = Transactions(runtime, next_producer_id=self._next_producer_id)
+        return runtime
 
     def _make_replicas(self, inputs: BrokerInputs) -> None:
         environment = inputs.environment
@@ -292,6 +334,7 @@ class BrokerParts:
             "replica_moves": self.replica_moves,
             "sessions": self.sessions,
             "topic_creation": self.topic_creation,
+            "transactions": self.transactions,
             "traffic": self.traffic,
             "txn_verification": self.txn_verification,
         }
@@ -341,6 +384,8 @@ class BrokerParts:
             process=environment.process_stats,
             coordinator_faults=self.coordinators.faults,
             groups=self.groups,
+            transactions=self.transactions,
+            marker_sending=self.marker_sending,
             group_progress=self.groups.progress,
             uncleanable_logs=lambda: self.cleaner.uncleanable,
         )
@@ -393,6 +438,18 @@ class BrokerParts:
 
     async def _write_checkpoints(self) -> None:
         await self.housekeeping.checkpoint()
+
+    async def _next_producer_id(self) -> ProducerId | None:
+        producer_id = await ask_controller(self.producer_ids.next_id())
+        if producer_id is None or isinstance(producer_id, Refusal):
+            return None
+        return ProducerId(producer_id)
+
+    def _transaction_partitions(self) -> int:
+        topic = self.cluster.state.topics.get(TRANSACTION_STATE)
+        if topic is None:
+            return self.live_settings.current.transaction_state_log_num_partitions
+        return len(topic.partitions)
 
     def _offsets_partitions(self) -> int:
         topic = self.cluster.state.topics.get(CONSUMER_OFFSETS)
@@ -458,4 +515,15 @@ def group_settings(settings: BrokerSettings) -> GroupSettings:
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
         offsets_commit_timeout_ms=settings.offsets_commit_timeout_ms,
+    )
+
+
+def transaction_settings(settings: BrokerSettings) -> TransactionSettings:
+    """The settings that the transaction coordinator goes by."""
+    return TransactionSettings(
+        max_timeout_ms=settings.transaction_max_timeout_ms,
+        abort_check_interval_ms=settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        id_expiration_ms=settings.transactional_id_expiration_ms,
+        expiry_check_interval_ms=settings.transaction_remove_expired_transaction_cleanup_interval_ms,
+        commit_timeout_ms=settings.request_timeout_ms,
     )

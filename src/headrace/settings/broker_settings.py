@@ -112,6 +112,14 @@ class BrokerSettings:
     add_partitions_to_txn_retry_backoff_max_ms: int
     transaction_partition_verification_enable: bool
     producer_id_expiration_check_interval_ms: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_max_timeout_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    transactional_id_expiration_ms: int
 
     headrace_busy_poll_us: int
     headrace_failover_on_refused_connection: bool

@@ -63,7 +63,7 @@ def handle(
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     keys = request.coordinator_keys if context.version >= _FIRST_WITH_KEYS else (request.key,)
     coordinator = coordinators.for_key_type(request.key_type)
-    if coordinator is None:
+    if coordinator is None or request.key_type in _NOT_OFFERED:
         text = _NOT_OFFERED.get(request.key_type, f"Unknown key type {request.key_type}.")
         is_old = context.version < _FIRST_WITH_KEYS and request.key_type == KeyType.TRANSACTION
         refused = _Found(

@@ -1,4 +1,4 @@
-"""Topics that come into being because somebody asks for them: by Metadata, and `__consumer_offsets` by FindCoordinator.
+"""Topics that come into being because somebody asks for them: by Metadata, and those of the coordinators by FindCoordinator.
 
 Owns what such a topic looks like, and that many who want the same one at the same time cause one request to the
 controller. Whether it worked shows in the cluster's state; who finds nothing there answers so, and the client tries again.
@@ -28,7 +28,7 @@ from headrace.wire.refusal import Refusal
 _logger = logging.getLogger(__name__)
 
 # Their coordinators are not offered, and nobody else may write to them.
-_NOT_OFFERED: Final = frozenset((TRANSACTION_STATE, SHARE_GROUP_STATE, CLUSTER_METADATA))
+_NOT_OFFERED: Final = frozenset((SHARE_GROUP_STATE, CLUSTER_METADATA))
 _MAX_AT_ONCE: Final = 1_000  # the rest of a longer list is created when the client asks again
 _PATIENCE_S: Final = 5.0
 
@@ -87,19 +87,33 @@ class TopicCreation:
                 _logger.warning("topic %s: not created: %s", answer.name, answer.message)
 
     def _new_topic(self, name: str) -> NewTopic:
-        if name != CONSUMER_OFFSETS:
-            return NewTopic(name=name)
         settings = self._live_settings.current
-        factor = settings.offsets_topic_replication_factor
-        if not settings.is_set("offsets.topic.replication.factor"):
-            # The default of 3 must not keep a small cluster from having groups.
-            factor = min(factor, max(1, len(self._cluster.state.brokers)))
-        return NewTopic(
-            name=name,
-            num_partitions=settings.offsets_topic_num_partitions,
-            replication_factor=factor,
-            configs=offsets_topic_configs(settings),
-        )
+        if name == CONSUMER_OFFSETS:
+            return NewTopic(
+                name=name,
+                num_partitions=settings.offsets_topic_num_partitions,
+                replication_factor=self._at_most_brokers(
+                    settings.offsets_topic_replication_factor,
+                    is_set=settings.is_set("offsets.topic.replication.factor"),
+                ),
+                configs=offsets_topic_configs(settings),
+            )
+        if name == TRANSACTION_STATE:
+            factor = self._at_most_brokers(
+                settings.transaction_state_log_replication_factor,
+                is_set=settings.is_set("transaction.state.log.replication.factor"),
+            )
+            return NewTopic(
+                name=name,
+                num_partitions=settings.transaction_state_log_num_partitions,
+                replication_factor=factor,
+                configs=transaction_topic_configs(settings, factor),
+            )
+        return NewTopic(name=name)
+
+    def _at_most_brokers(self, factor: int, *, is_set: bool) -> int:
+        """The default of 3 must not keep a small cluster from having groups and transactions."""
+        return factor if is_set else min(factor, max(1, len(self._cluster.state.brokers)))
 
 
 def offsets_topic_configs(settings: BrokerSettings) -> dict[str, str]:
@@ -108,4 +122,19 @@ def offsets_topic_configs(settings: BrokerSettings) -> dict[str, str]:
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": str(settings.offsets_topic_segment_bytes),
+    }
+
+
+def transaction_topic_configs(settings: BrokerSettings, replication_factor: int) -> dict[str, str]:
+    """The configs with which `__transaction_state` is made."""
+    min_isr = settings.transaction_state_log_min_isr
+    if not settings.is_set("transaction.state.log.min.isr"):
+        # The default of 2 would refuse every transaction where there is one replica.
+        min_isr = min(min_isr, replication_factor)
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": str(min_isr),
+        "segment.bytes": str(settings.transaction_state_log_segment_bytes),
+        "unclean.leader.election.enable": "false",
     }

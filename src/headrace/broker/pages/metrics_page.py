@@ -28,6 +28,11 @@ from headrace.broker.pages.group_families import (
 from headrace.broker.pages.process_families import process_families
 from headrace.broker.pages.process_stats import ProcessStats
 from headrace.broker.pages.recent_window import RecentWindow
+from headrace.broker.pages.transaction_families import (
+    MarkerCounts,
+    TransactionCounts,
+    transaction_families,
+)
 from headrace.broker.requests.request_metrics import RequestMetrics
 from headrace.broker.telemetry.traffic import Traffic
 from headrace.log.log_dirs import LogDirs
@@ -38,7 +43,7 @@ from headrace.settings.live_settings import LiveSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSources:
-    """Where the figures come from. Without groups or progress their families are left out."""
+    """Where the figures come from. Without groups, transactions or progress their families are left out."""
 
     lifecycle: Lifecycle
     live_settings: LiveSettings
@@ -56,6 +61,8 @@ class MetricsSources:
     coordinator_faults: Callable[[], Collection[str]] = tuple
     groups: GroupCounts | None = None
     group_progress: ReadProgress | None = None
+    transactions: TransactionCounts | None = None
+    marker_sending: MarkerCounts | None = None
     uncleanable_logs: Callable[[], Collection[PartitionLog]] = tuple
 
 
@@ -105,6 +112,8 @@ class MetricsPage:
         yield from partitions.cluster_families(broker_id, cluster, known)
         if sources.groups is not None:
             yield from group_count_families(sources.groups)
+        if sources.transactions is not None and sources.marker_sending is not None:
+            yield from transaction_families(sources.transactions, sources.marker_sending)
         if sources.group_progress is not None:
             yield from progress_families(sources.group_progress, sources.partitions)
         yield from process_families(process)
