@@ -45,10 +45,14 @@ from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.lease import SessionLease
 from headrace.coordination.membership import BrokerRegistration, prepare
 from headrace.coordination.nodes import BrokerNode
-from headrace.coordinator.coordinator_type import CoordinatorHost
+from headrace.coordinator.contract import Effect
+from headrace.coordinator.coordinator_type import CoordinatorHost, ShardId
 from headrace.coordinator.group.groups import Groups, group_coordinator
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.coordinator.runtime import CoordinatorRuntime
+from headrace.coordinator.transaction.settings import TransactionSettings
+from headrace.coordinator.transaction.transactions import Transactions, transaction_coordinator
+from headrace.ids import ProducerId
 from headrace.log.log_dirs import LogDirs
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
@@ -150,8 +154,28 @@ class OneBroker:
             partition_count=lambda: settings.offsets_topic_num_partitions,
         )
         self.groups = Groups(self.group_runtime, new_uuid=lambda: str(uuid4()))
+        self.markers_written: list[Effect] = []
+        self.may_write_markers = asyncio.Event()
+        self.may_write_markers.set()
+        self.transaction_runtime = CoordinatorRuntime(
+            transaction_coordinator(
+                TransactionSettings(),
+                write_markers=self._write_markers,
+                transaction_version=lambda: 2,
+            ),
+            CoordinatorHost(
+                wall_clock_ms=lambda: NOW_MS, spawn=tasks.create_task, lease=self.lease
+            ),
+            partition_count=lambda: settings.transaction_state_log_num_partitions,
+        )
+        self.transactions = Transactions(
+            self.transaction_runtime, next_producer_id=self._next_producer_id
+        )
         self.coordinators = CoordinatorTable(
-            CoordinatorEntry(key_type=KeyType.GROUP, runtime=self.group_runtime, codec=lambda: 0)
+            CoordinatorEntry(key_type=KeyType.GROUP, runtime=self.group_runtime, codec=lambda: 0),
+            CoordinatorEntry(
+                key_type=KeyType.TRANSACTION, runtime=self.transaction_runtime, codec=lambda: 0
+            ),
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.metadata_cache = MetadataCache()
@@ -188,6 +212,15 @@ class OneBroker:
             ),
         )
         self.controller.listen(self.feed.apply)
+
+    async def _write_markers(self, _: ShardId, effect: Effect) -> object:
+        await self.may_write_markers.wait()
+        self.markers_written.append(effect)
+        return None
+
+    async def _next_producer_id(self) -> ProducerId | None:
+        producer_id = await self.producer_ids.next_id()
+        return None if producer_id is None else ProducerId(producer_id)
 
     async def ask(
         self,
@@ -244,7 +277,12 @@ class OneBroker:
 async def one_broker(**properties: str) -> AsyncIterator[OneBroker]:
     named = {name.replace("_", "."): value for name, value in properties.items()}
     settings = BrokerSettings.from_properties(
-        {"node.id": str(BROKER_ID), "offsets.topic.num.partitions": "3", **named},
+        {
+            "node.id": str(BROKER_ID),
+            "offsets.topic.num.partitions": "3",
+            "transaction.state.log.num.partitions": "3",
+            **named,
+        },
         default_log_dir=LOG_DIR,
     )
     store = EmbeddedStore(None)

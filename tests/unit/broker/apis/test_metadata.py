@@ -168,7 +168,7 @@ async def test_illegal_and_colliding_names_are_not_created(broker: OneBroker) ->
 
 @on_broker()
 async def test_internal_topics_that_are_not_offered_stay_away(broker: OneBroker) -> None:
-    topic = only(await broker.ask(metadata, named("__transaction_state", create=True), 9))
+    topic = only(await broker.ask(metadata, named("__share_group_state", create=True), 9))
     assert (topic.error_code, topic.is_internal) == (3, True)
 
 
