@@ -29,6 +29,7 @@ from headrace.controller.changes import (
 )
 from headrace.controller.values import Broker, Endpoint, PartitionState
 from headrace.coordinator.group.state import GroupState
+from headrace.coordinator.transaction.state import Status
 from headrace.coordinator.group.stored_records import CommittedOffset
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
@@ -82,6 +83,11 @@ class Groups:
     offset_count = 3
 
 
+class TransactionFigures:
+    transactions_by_status = {Status.ONGOING: 3}
+    without_leader = 2
+
+
 class World:
     """A broker's parts without a broker: broker 1 of two leads orders-0 and orders-1, and has lost orders-2."""
 
@@ -126,6 +132,8 @@ class World:
             process=self.process,
             coordinator_faults=lambda: self.faults,
             groups=Groups(),
+            transactions=TransactionFigures(),
+            marker_sending=TransactionFigures(),
             group_progress=lambda: self.progress,
         )
         self.page = MetricsPage(self.sources, START_MS)
