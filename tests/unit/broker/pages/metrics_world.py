@@ -29,8 +29,8 @@ from headrace.controller.changes import (
 )
 from headrace.controller.values import Broker, Endpoint, PartitionState
 from headrace.coordinator.group.state import GroupState
-from headrace.coordinator.transaction.state import Status
 from headrace.coordinator.group.stored_records import CommittedOffset
+from headrace.coordinator.transaction.state import Status
 from headrace.ids import TopicPartition
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import LogDirs
