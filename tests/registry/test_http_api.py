@@ -63,8 +63,17 @@ def test_what_tells_of_the_program(registry: RegistryProcess) -> None:
     assert ask("GET", "/v1/metadata/deployment")[0] == 200
     assert ask("GET", "/healthz") == (200, {"status": "ok", "primary": registry.url})
     _, _, page = registry.ask_raw("GET", "/metrics")
-    assert b"kafka_schema_registry_master_slave_role 1" in page
-    assert b'route="/subjects"' in page or b"http_requests_total" in page
+    lines = dict(line.rsplit(" ", 1) for line in page.decode().splitlines() if line[0] != "#")
+    metrics = {name.removeprefix("kafka_schema_registry_"): value for name, value in lines.items()}
+    assert metrics["master_slave_role"] == metrics["node_count"] == "1"
+    assert int(metrics["jersey_metrics_schemas_get_types_request_total"]) >= 1
+    assert int(metrics["jetty_metrics_connections_active"]) >= 1
+    assert int(metrics["api_success_count"]) >= 7
+    _, body = registry.register("counted", {"type": "fixed", "name": "Counted", "size": 1})
+    assert body["version"] == 1
+    _, _, page = registry.ask_raw("GET", "/metrics")
+    created = int(metrics["registered_count"]) + 1
+    assert f"kafka_schema_registry_registered_count {created}\n".encode() in page
 
 
 def test_media_types(registry: RegistryProcess) -> None:

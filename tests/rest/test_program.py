@@ -130,6 +130,8 @@ def test_health_and_metrics(tight: RestProcess, topic: str) -> None:
     assert lines["kafka_rest_cluster_reachable"] == "1"
     route = 'method="POST",route="/v3/clusters/{cluster}/topics/{topic}/records",status="200"'
     assert float(lines[f"kafka_rest_http_requests_total{{{route}}}"]) >= 1
+    assert float(lines["kafka_rest_jersey_metrics_v3_produce_produce_to_topic_request_total"]) >= 1
+    assert float(lines["kafka_rest_jetty_metrics_connections_active"]) >= 1
 
 
 def test_links_lead_to_the_advertised_address(tight: RestProcess) -> None:

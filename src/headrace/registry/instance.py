@@ -40,6 +40,7 @@ from headrace.registry.state.records import (
     encode_value,
     own_form,
 )
+from headrace.registry.state.schema_counts import SchemaCounts
 from headrace.registry.state.subjects import Subjects
 from headrace.registry.state.writes import Write
 
@@ -119,6 +120,8 @@ class Instance:
         self._tasks: list[asyncio.Task[None]] = []
         self._owner = f"{settings.identity.host}:{settings.identity.port}/{uuid.uuid4()}"
         self.unreadable = 0  # records that are none of a registry's
+        self.counts = SchemaCounts()
+        self.node_count = 0  # of the group; the instance that leads the group knows it
 
     async def open(self) -> None:
         """Read the topic, then join the group. Raises TopicFailed, and what the admin client raises."""
@@ -130,7 +133,7 @@ class Instance:
                 protocol_type=_PROTOCOL_TYPE,
                 protocol_name=_PROTOCOL,
                 metadata=msgspec.json.encode(self._settings.identity),
-                assign=lambda members: elect(members, self._elected),
+                assign=self._elect,
                 on_assigned=self._assigned,
                 on_lost=self._lost,
             ),
@@ -331,6 +334,10 @@ class Instance:
 
     # ---- what the group says
 
+    def _elect(self, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        self.node_count = len(members)
+        return elect(members, self._elected)
+
     def _assigned(self, membership: Membership) -> None:
         assignment = msgspec.json.decode(membership.assignment or b"{}", type=_Assignment)
         self._primary = self._elected = assignment.master_identity
@@ -357,6 +364,7 @@ class Instance:
                 continue
             if self._claims.accept(record.offset, record.key or b"", record.headers):
                 self._note_form(entry, record.key or b"")
+                self.counts.note(entry, self._subjects)
                 self._subjects.apply(entry)
             else:
                 self._refused_offsets.add(record.offset)

@@ -20,6 +20,7 @@ from headrace.rest.consumers.instances import ConsumerInstances, InstancesSettin
 from headrace.rest.http import routes
 from headrace.rest.http.answers import EXCEPTION_HANDLERS, answer, v2_answer
 from headrace.rest.http.bodies import Bodies
+from headrace.rest.http.endpoint_names import ENDPOINT_NAMES
 from headrace.rest.http.openapi import document
 from headrace.rest.http.v2_consumers import ReadDefaults, V2Consumers
 from headrace.rest.http.v2_topics import V2Topics
@@ -52,7 +53,7 @@ class RestProxy:
         self._cluster_id = cluster_id
         self._failure: str | None = None
         self._stopping = asyncio.Event()
-        self.metrics = RequestMetrics("kafka_rest")
+        self.metrics = RequestMetrics("kafka_rest", ENDPOINT_NAMES)
         self._admins = AdminPool(
             settings.bootstrap_servers, timeout_s=settings.admin_timeout_ms / 1000
         )

@@ -8,24 +8,38 @@ the beginning of the connection, or from the first bytes behind the last answer.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-def protocol_with_deadline(timeout_s: float) -> type[asyncio.Protocol]:
+class Connections(Protocol):
+    """Counts connections."""
+
+    def connection_opened(self) -> None:
+        """One more."""
+
+    def connection_closed(self) -> None:
+        """One less."""
+
+
+def protocol_with_deadline(
+    timeout_s: float, connections: Connections | None = None
+) -> type[asyncio.Protocol]:
     """The class of protocols to give to uvicorn."""
 
-    class Protocol(HeaderDeadline):
+    class CountedProtocol(HeaderDeadline):
         headers_timeout_s = timeout_s
+        counted_by = connections
 
-    return Protocol
+    return CountedProtocol
 
 
 class HeaderDeadline(H11Protocol):
     """One connection."""
 
     headers_timeout_s: float
+    counted_by: Connections | None = None
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -34,6 +48,8 @@ class HeaderDeadline(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
+        if self.counted_by is not None:
+            self.counted_by.connection_opened()
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -44,6 +60,8 @@ class HeaderDeadline(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._forget()
+        if self.counted_by is not None:
+            self.counted_by.connection_closed()
         super().connection_lost(exc)
 
     @property

@@ -48,21 +48,31 @@ class Watched:
             return
         started = time.perf_counter()
         path = scope["path"]  # what was asked for; the program may route by another path
-        status = 500
+        status, received, sent = 500, 0, 0
 
         async def watch(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
+            else:
+                sent += len(message.get("body", b""))
             await send(message)
 
+        async def count() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            return message
+
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, count, watch)
         finally:
             seconds = time.perf_counter() - started
             route = scope.get("route")
             name = getattr(route, "path", "unknown")
-            self._metrics.observe(scope["method"], name, status, seconds)
+            self._metrics.observe(
+                scope["method"], name, status, seconds, request_bytes=received, response_bytes=sent
+            )
             if _access_log.isEnabledFor(logging.INFO):
                 _log_access(scope, path, status, seconds)
 
@@ -115,7 +125,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(
+async def serve(  # noqa: PLR0913 (each is one rule of the listener)
     app: ASGIApp,
     listener: socket.socket,
     *,
@@ -125,16 +135,17 @@ async def serve(
     max_connections: int | None = None,
     headers_timeout_s: float = 30.0,
     tls: ssl.SSLContext | None = None,
+    metrics: RequestMetrics | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are answered first. With `tls`, over HTTPS.
 
     `on_stop` is called when the signal comes, so that requests that last as long as their client likes can end.
     Connections beyond `max_connections` are answered with 503. One that has not sent the headers of a request within
-    `headers_timeout_s` is closed.
+    `headers_timeout_s` is closed. `metrics` counts the connections.
     """
     config = uvicorn.Config(
         app,
-        http=protocol_with_deadline(headers_timeout_s),
+        http=protocol_with_deadline(headers_timeout_s, metrics),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -131,4 +131,5 @@ async def _serve(settings: RestSettings) -> None:
             on_stop=proxy.stop,
             max_connections=settings.max_connections,
             headers_timeout_s=settings.headers_timeout_ms / 1000,
+            metrics=proxy.metrics,
         )

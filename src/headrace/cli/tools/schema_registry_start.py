@@ -159,4 +159,5 @@ async def _serve(settings: RegistrySettings) -> None:
             lifespan=lifespan,
             on_ready=on_ready,
             headers_timeout_s=settings.headers_timeout_ms / 1000,
+            metrics=app.state.metrics,
         )

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from headrace.registry.http.answers import EXCEPTION_HANDLERS, Negotiation
 from headrace.registry.http.compatibility_resource import CompatibilityResource
+from headrace.registry.http.endpoint_names import ENDPOINT_NAMES
 from headrace.registry.http.openapi import document
 from headrace.registry.http.operations import Operation
 from headrace.registry.http.paths import rewritten
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def registry_application(instance: Instance, *, cluster_id: str, group_id: str) -> Starlette:
     """The application of one instance."""
     service = RegistryService(instance)
-    metrics = RequestMetrics("kafka_schema_registry")
+    metrics = RequestMetrics("kafka_schema_registry", ENDPOINT_NAMES)
     operations = [
         *ServerResource(service, metrics, cluster_id=cluster_id, group_id=group_id).operations(),
         *SchemasResource(service).operations(),
@@ -54,6 +55,7 @@ def registry_application(instance: Instance, *, cluster_id: str, group_id: str) 
         exception_handlers=EXCEPTION_HANDLERS,
     )
     application.router.redirect_slashes = False
+    application.state.metrics = metrics
     return application
 
 

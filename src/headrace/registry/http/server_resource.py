@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.registry.http.answers import answer
 from headrace.registry.http.operations import Operation
 from headrace.registry.http.service import RegistryService
+from headrace.registry.rules.schema_questions import SCHEMA_TYPES
 from headrace.services.request_metrics import RequestMetrics
 
 
@@ -67,12 +70,29 @@ class ServerResource:
         return answer(body, status=200 if failure is None else 503, media_type="application/json")
 
     async def _page(self, _: Request) -> Response:
-        role = 1 if self._service.instance.is_primary else 0
-        lines = [
-            "# TYPE kafka_schema_registry_master_slave_role gauge",
-            f"kafka_schema_registry_master_slave_role {role}",
-            "# TYPE kafka_schema_registry_registered_count gauge",
-            f"kafka_schema_registry_registered_count {self._service.subjects.version_count}",
-            *self._metrics.lines(),
-        ]
+        lines = [*self._lines(), *self._metrics.lines()]
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+    def _lines(self) -> Iterator[str]:
+        from headrace import __version__
+
+        instance, answers = self._service.instance, self._metrics.answers
+        created, deleted = instance.counts.created, instance.counts.deleted
+        for name, kind, value in (
+            ("master_slave_role", "gauge", int(instance.is_primary)),
+            ("node_count", "gauge", instance.node_count),
+            ("registered_count", "counter", created.total()),
+            ("deleted_count", "counter", deleted.total()),
+            ("api_success_count", "counter", answers(lambda status: 200 <= status < 300)),
+            ("api_failure_count", "counter", answers(lambda status: status >= 400)),
+            ("versions", "gauge", self._service.subjects.version_count),
+        ):
+            yield f"# TYPE kafka_schema_registry_{name} {kind}"
+            yield f"kafka_schema_registry_{name} {value}"
+        for name, counts in (("schemas_created", created), ("schemas_deleted", deleted)):
+            yield f"# TYPE kafka_schema_registry_{name} counter"
+            for schema_type in sorted(SCHEMA_TYPES):
+                label = f'schema_type="{schema_type.lower()}"'
+                yield f"kafka_schema_registry_{name}{{{label}}} {counts[schema_type]}"
+        yield "# TYPE kafka_schema_registry_app_info gauge"
+        yield f'kafka_schema_registry_app_info{{version="{__version__}"}} 1'
