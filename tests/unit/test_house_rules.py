@@ -19,6 +19,9 @@ MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 70
 FORBIDDEN = re.compile(r"(manager|helper|utils?|misc|common|base|impl|handler|processor)s?")
 
+# Parts of the standard library that every thread and event loop of the process uses.
+OF_THE_PROCESS = {"asyncio", "selectors", "socket", "threading", "time"}
+
 # Longer than allowed, each for a reason.
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
@@ -93,3 +96,53 @@ def test_every_command_has_a_file_of_its_name() -> None:
 def test_the_tree_in_the_docs_is_the_tree_on_disk() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_tree(page), "run: python -m tools.generate_tree"
+
+
+def replaced_modules(tree: ast.Module) -> list[str]:
+    """Modules of the whole process of which this test file replaces an attribute."""
+    found = []
+    for node in ast.walk(tree):
+        owner: ast.expr | None = None
+        if isinstance(node, ast.Call) and node.args:
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            bare = node.func.id if isinstance(node.func, ast.Name) else ""
+            if name in {"setattr", "delattr", "patch", "object"} or bare in {"setattr", "patch"}:
+                owner = node.args[0]
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            assigned = (each.value for each in targets if isinstance(each, ast.Attribute))
+            # `cluster.time = …` and `cluster.time.on_sleep = …` set something of an object.
+            owner = next((each for each in assigned if isinstance(each, ast.Name)), None)
+        if isinstance(owner, ast.Constant) and isinstance(owner.value, str):
+            found += [part for part in owner.value.split(".")[:-1] if part in OF_THE_PROCESS]
+        elif isinstance(owner, ast.Name) and owner.id in OF_THE_PROCESS:
+            found.append(owner.id)
+        elif isinstance(owner, ast.Attribute) and owner.attr in OF_THE_PROCESS:
+            found.append(owner.attr)
+    return found
+
+
+def test_tests_replace_nothing_for_the_whole_process() -> None:
+    """A broker or a client of another test may run in the same process, and would die of the replacement."""
+    offenders = {
+        path.relative_to(UNIT.parent).as_posix(): found
+        for path in sorted(UNIT.parent.rglob("*.py"))
+        if (found := replaced_modules(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert not offenders
+
+
+def test_a_replacement_for_the_whole_process_is_found_in_all_its_forms() -> None:
+    for line in (
+        "monkeypatch.setattr(time, 'sleep', print)",
+        "monkeypatch.setattr('asyncio.sleep', print)",
+        "monkeypatch.setattr(headrace.log.socket, 'socket', print)",
+        "monkeypatch.delattr(socket, 'AF_UNIX')",
+        "mock.patch.object(threading, 'Thread')",
+        "patch('headrace.clock.time.monotonic')",
+        "setattr(time, 'sleep', print)",
+        "threading.Thread = print",
+    ):
+        assert replaced_modules(ast.parse(line)), line
+    assert not replaced_modules(ast.parse("monkeypatch.setattr(fetch_loop, '_HURRY_S', 0)"))
+    assert not replaced_modules(ast.parse("cluster.time.on_sleep = elect"))
