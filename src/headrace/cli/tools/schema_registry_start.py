@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from headrace.cli.shell.command_line import Failure, ToolParser, read_text, run_tool
-from headrace.errors import HeadraceError, SettingError
+from headrace.cli.shell.command_line import Failure, ToolParser, run_tool
+from headrace.cli.shell.http_program import (
+    HttpProgram,
+    cluster_id_of,
+    http_parser,
+    require_services,
+    run_service,
+)
+from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.registry.settings import RegistrySettings
 
-_CONNECT_S = 10.0
+_CONNECT_S: Final = 10.0
+_PROGRAM: Final = HttpProgram(
+    command="schema-registry-start",
+    title="schema registry",
+    description="Run a schema registry with Confluent's REST API. Without a file: on 127.0.0.1:8081, for the brokers on "
+    "localhost:9092.",
+    settings_page="docs/schema-registry.md",
+    bootstrap_setting="kafkastore.bootstrap.servers",
+)
 _log = logging.getLogger("headrace")
 
 
@@ -26,70 +41,18 @@ def run(arguments: list[str]) -> int:
 
 
 def make_parser() -> ToolParser:
-    parser = ToolParser(
-        "schema-registry-start",
-        "Run a schema registry with Confluent's REST API. Without a file: on 127.0.0.1:8081, for the brokers on "
-        "localhost:9092.",
-    )
-    parser.usage = "headrace schema-registry-start [FILE.properties] [options]"
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE.properties", help="settings, in Confluent's names"
-    )
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="name=value",
-        help="a setting that counts more than the file's; may be given several times",
-    )
-    parser.flag("json-logs", "log one JSON object per line")
-    return parser
+    return http_parser(_PROGRAM)
 
 
 def _work(options: argparse.Namespace) -> int:
-    from headrace.broker.telemetry.log_output import configure
-    from headrace.properties import parse_overrides, parse_properties
+    require_services(_PROGRAM)
     from headrace.registry.settings import settings_from
 
-    try:
-        properties = {} if options.file is None else parse_properties(read_text(options.file))
-        properties |= parse_overrides(options.override)
-        settings = settings_from(properties, this_host=socket.gethostname())
-    except SettingError as wrong:
-        raise Failure(str(wrong), hint="docs/schema-registry.md lists the settings") from wrong
-    configure("json" if options.json_logs else "text", "INFO")
-    if settings.unknown:
-        _log.warning("settings that mean nothing here: %s", ", ".join(settings.unknown))
-    _require_extra()
-    from headrace.services.http_service import new_loop
-
-    try:
-        with asyncio.Runner(loop_factory=new_loop()) as runner:
-            runner.run(_serve(settings))
-    except HeadraceError as error:
-        raise _explained(error, settings) from error
-    except OSError as error:
-        raise Failure(
-            f"cannot listen on {settings.host}:{settings.port}",
-            why=error.strerror or str(error),
-            hint="stop the other program, or choose another port with --override listeners=http://host:port",
-        ) from error
-    return 0
+    settings_here = partial(settings_from, this_host=socket.gethostname())
+    return run_service(_PROGRAM, options, settings_here, _serve, _explained)
 
 
-def _require_extra() -> None:
-    try:
-        import starlette  # noqa: F401 - only whether it is there
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise Failure(
-            "the schema registry needs the extra 'services'",
-            hint="pip install 'headrace[services]'",
-        ) from None
-
-
-def _explained(error: HeadraceError, settings: RegistrySettings) -> Failure:
-    from headrace.client.exchange import Disconnected
+def _explained(error: HeadraceError, settings: RegistrySettings) -> Failure | None:
     from headrace.registry.topic_preparation import UnfitTopic
 
     if isinstance(error, UnfitTopic):
@@ -98,29 +61,18 @@ def _explained(error: HeadraceError, settings: RegistrySettings) -> Failure:
             why=str(error),
             hint="mend the topic, or name another one with --override kafkastore.topic=…",
         )
-    if isinstance(error, Disconnected):
-        return Failure(
-            f"cannot reach a broker at {settings.bootstrap_servers}",
-            why=str(error),
-            hint="start one ('headrace dev'), or correct kafkastore.bootstrap.servers",
-        )
-    return Failure("the schema registry cannot start", why=str(error))
+    return None
 
 
 async def _serve(settings: RegistrySettings) -> None:
-    from headrace.client.admin.admin import Admin
     from headrace.registry.http.application import registry_application
     from headrace.registry.instance import Identity, Instance, InstanceSettings
     from headrace.registry.rules.decisions import Registry
     from headrace.registry.state.subjects import Subjects
     from headrace.services.http_service import listen, serve
 
-    def cluster_id() -> str:
-        with Admin(settings.bootstrap_servers, timeout_s=_CONNECT_S) as admin:
-            return admin.cluster().cluster_id or ""
-
     with listen(settings.host, settings.port) as listener:
-        cluster = await asyncio.to_thread(cluster_id)
+        cluster = await cluster_id_of(settings.bootstrap_servers, timeout_s=_CONNECT_S)
         registry = Registry(
             Subjects(), default_level=settings.level, mode_mutability=settings.mode_mutability
         )
