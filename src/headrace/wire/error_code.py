@@ -160,7 +160,7 @@ class ErrorCode(IntEnum):
         """A sentence for people."""
         from headrace.wire.error_text import TEXTS
 
-        return TEXTS[self]
+        return TEXTS[self.name]
 
 
 _RETRIABLE = frozenset(

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from headrace.wire.error_code import ErrorCode
-
 _LINES: Final = """
 UNKNOWN_SERVER_ERROR The server failed in an unexpected way while it handled the request.
 NONE No error.
@@ -142,7 +140,5 @@ STREAMS_TOPOLOGY_FENCED The topology epoch is out of date.
 SHARE_SESSION_LIMIT_REACHED No further share session is possible.
 """
 
-TEXTS: Final = {
-    ErrorCode[name]: text
-    for name, text in (line.split(" ", 1) for line in _LINES.strip().splitlines())
-}
+# By the name of the error code.
+TEXTS: Final = dict(line.split(" ", 1) for line in _LINES.strip().splitlines())

@@ -2,11 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 from headrace.coordination.lease import SessionLease
-from headrace.coordinator.contract import LogEntry
 from headrace.coordinator.coordinator_type import CoordinatorHost
 from headrace.coordinator.partitioning import coordinator_partition
 from headrace.coordinator.runtime import CoordinatorRuntime
@@ -90,7 +89,7 @@ async def test_past_the_end_of_the_lease_nobody_is_answered() -> None:
 @on_loop
 async def test_all_shards_are_asked_but_those_that_failed() -> None:
     class Damaged(MemoryLog):
-        def read_from_start(self) -> Iterator[Sequence[LogEntry]]:
+        def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
             raise OSError("damaged")
 
     async with running() as runtime:

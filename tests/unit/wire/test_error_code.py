@@ -15,7 +15,7 @@ def test_codes_and_retriability_are_those_of_kio() -> None:
 
 
 def test_every_code_has_a_text() -> None:
-    assert set(TEXTS) == set(ErrorCode)
+    assert set(TEXTS) == set(ErrorCode.__members__)
     assert ErrorCode.NOT_COORDINATOR.message == "This broker is not the coordinator."
 
 

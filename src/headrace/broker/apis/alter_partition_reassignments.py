@@ -11,7 +11,6 @@ from headrace.controller.core import Controller
 from headrace.controller.reassignment import AlterReassignments, PartitionAnswer
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -63,7 +62,7 @@ def _result(answer: PartitionAnswer) -> ReassignablePartitionResponse:
     return ReassignablePartitionResponse(
         partition_index=answer.partition.partition,
         error_code=answer.error,
-        error_message=answer.message or (TEXTS[answer.error] if is_error else None),
+        error_message=answer.message or (answer.error.message if is_error else None),
     )
 
 

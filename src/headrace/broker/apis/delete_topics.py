@@ -18,7 +18,6 @@ from headrace.controller.topics import TopicAnswer
 from headrace.ids import NO_TOPIC_ID
 from headrace.settings.live_settings import LiveSettings
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -112,7 +111,7 @@ def _disabled(asked: list[DeleteTopicState], version: int) -> DeleteTopicsRespon
         if version >= _FIRST_WITH_DELETION_DISABLED
         else ErrorCode.INVALID_REQUEST
     )
-    text = TEXTS[ErrorCode.TOPIC_DELETION_DISABLED]
+    text = ErrorCode.TOPIC_DELETION_DISABLED.message
     return _unanswered(asked, Refusal(error, text))
 
 
@@ -136,5 +135,5 @@ def _result(answer: TopicAnswer) -> DeletableTopicResult:
         name=answer.name,
         topic_id=answer.topic_id,
         error_code=answer.error,
-        error_message=answer.message or (TEXTS[answer.error] if is_error else None),
+        error_message=answer.message or (answer.error.message if is_error else None),
     )

@@ -21,7 +21,6 @@ from headrace.settings.live_settings import LiveSettings
 from headrace.settings.resolution import ConfigLayers
 from headrace.settings.resource import Resource, ResourceType
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -34,7 +33,7 @@ from headrace.wire.refusal import Refusal
 
 _TYPES = frozenset(ResourceType)
 _KINDS = frozenset(ConfigKind)
-_MALFORMED = Refusal(ErrorCode.INVALID_REQUEST, TEXTS[ErrorCode.INVALID_REQUEST])
+_MALFORMED = Refusal(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
 _TOO_LARGE = Refusal(ErrorCode.INVALID_REQUEST, TOO_LARGE)
 
 

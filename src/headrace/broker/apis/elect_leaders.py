@@ -17,7 +17,6 @@ from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.reassignment import PartitionAnswer
 from headrace.ids import TopicPartition
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -75,7 +74,7 @@ def _by_topic(
             PartitionResult(
                 partition_id=answer.partition.partition,
                 error_code=answer.error,
-                error_message=answer.message or (TEXTS[answer.error] if is_error else None),
+                error_message=answer.message or (answer.error.message if is_error else None),
             )
         )
     return [

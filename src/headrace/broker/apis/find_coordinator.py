@@ -24,7 +24,6 @@ from headrace.broker.coordinators.coordinator_table import (
 from headrace.broker.requests.request_context import RequestContext
 from headrace.controller.values import Endpoint
 from headrace.wire.error_code import ErrorCode
-from headrace.wire.error_text import TEXTS
 from headrace.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -49,7 +48,7 @@ class _Found(NamedTuple):
 
 
 _NOT_AVAILABLE: Final = _Found(
-    ErrorCode.COORDINATOR_NOT_AVAILABLE, TEXTS[ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE.message
 )
 
 
