@@ -54,6 +54,7 @@ from headrace.broker.apis import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     write_txn_markers,
 )
 from headrace.broker.internal_apis import ask_controller, pull_changes
@@ -87,6 +88,7 @@ APIS: Final[Mapping[ApiKey, ModuleType]] = {
     ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn,
     ApiKey.END_TXN: end_txn,
     ApiKey.WRITE_TXN_MARKERS: write_txn_markers,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit,
     ApiKey.DESCRIBE_ACLS: describe_acls,
     ApiKey.CREATE_ACLS: create_acls,
     ApiKey.DELETE_ACLS: delete_acls,

@@ -12,6 +12,9 @@ that was appended so far, release the replies and start the effects.
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, NewType, Protocol, TypeVar
 
+from headrace.log.producers.producer_state import Verification
+from headrace.records.control_batch import TxnMarker
+
 Token = NewType("Token", int)
 """Stands for a request that waits for its answer. Answered exactly once."""
 
@@ -70,11 +73,23 @@ class EffectDone(NamedTuple):
     result: object
 
 
+class TxnWriter(NamedTuple):
+    """The producer in whose open transaction records are written."""
+
+    producer_id: int
+    producer_epoch: int
+    verified: Verification | None = None
+    """What the transaction's coordinator has agreed to, if the transaction is not open in the partition."""
+
+
 class Outcome(NamedTuple, Generic[RecordT]):
     """What an event led to. `atomic` says whether the records must share one batch.
 
     If the log refuses the records, the replies become errors and the effects are dropped, but the timers are set all the
     same, so that a core can try again.
+
+    `writer`: the records belong to a transaction of this producer. `marker`: a transaction ends in this partition; the marker is
+    written behind the records, and replayed like a record.
     """
 
     records: Sequence[RecordT] = ()
@@ -82,6 +97,8 @@ class Outcome(NamedTuple, Generic[RecordT]):
     timers: Sequence[SetTimer | CancelTimer] = ()
     atomic: bool = True
     effects: Sequence[Effect] = ()
+    writer: TxnWriter | None = None
+    marker: TxnMarker | None = None
 
 
 class Machine(Protocol[EventT_contra, RecordT]):
@@ -110,6 +127,29 @@ StoredRecord = tuple[bytes, bytes | None]
 """Key and value as they stand in the internal topic; value None is a tombstone."""
 
 
+PlainEntry = tuple[int, bytes | None, bytes | None]
+"""Offset, key and value of a record that belongs to no transaction."""
+
+
+class TxnEntry(NamedTuple):
+    """A record of a transaction, whose marker comes later."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    producer_id: int
+
+
+class MarkerEntry(NamedTuple):
+    """A marker: a producer's transaction ends here, as far as this partition is concerned."""
+
+    offset: int
+    marker: TxnMarker
+
+
+LogEntry = PlainEntry | TxnEntry | MarkerEntry
+
+
 class ShardLog(Protocol):
     """One partition of an internal topic, led by this broker in one leader epoch.
 
@@ -127,16 +167,22 @@ class ShardLog(Protocol):
         """Everything below this offset is committed."""
         ...
 
-    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
-        """Chunks of (offset, key, value), from the log's start to its end at the time of the call.
+    def read_from_start(self) -> Iterator[Sequence[LogEntry]]:
+        """Chunks of entries in the order of the log, from its start to its end at the time of the call.
 
-        Small chunks (some hundred records): the loop gets a turn between two of them. Control
-        batches are left out. Raises `Refused`, and `CorruptBatch` for a damaged batch.
+        Small chunks (some hundred records): the loop gets a turn between two of them. Raises `Refused`, and `CorruptBatch` for
+        a damaged batch.
         """
         ...
 
-    def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
+    def append(
+        self, records: Sequence[StoredRecord], now_ms: int, writer: TxnWriter | None = None
+    ) -> int:
         """Append as one batch; returns the next offset. Raises `Refused`, having stored nothing."""
+        ...
+
+    def append_marker(self, marker: TxnMarker, now_ms: int) -> int:
+        """End a producer's transaction; returns the next offset. Raises `Refused`, having stored nothing."""
         ...
 
     async def wait_committed(self, next_offset: int) -> None:

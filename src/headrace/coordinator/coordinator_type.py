@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from headrace.coordination.lease import ENDLESS, SessionLease
 from headrace.coordinator.contract import Effect, Machine, StoredRecord
+from headrace.records.control_batch import TxnMarker
 from headrace.wire.error_code import ErrorCode
 
 EventT = TypeVar("EventT")
@@ -62,6 +63,9 @@ class CoordinatorType(Generic[EventT, RecordT]):
     # The answer to an event that could not be decided, or whose records were not stored.
     refuse: Callable[[EventT, ErrorCode], object]
     commit_timeout_ms: int
+    # A record that was written in a transaction (by its producer id), and the marker of one, as the core replays them.
+    in_transaction: Callable[[RecordT, int], RecordT] | None = None
+    marker_record: Callable[[TxnMarker], RecordT] | None = None
     run_effect: RunEffect = refuse_effect
 
 

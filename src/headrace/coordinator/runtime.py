@@ -77,8 +77,20 @@ class CoordinatorRuntime(Generic[EventT, RecordT]):
         """Hand an event to the shard that owns the key, and return its answer or its refusal."""
         shard = self._shards.get(self.partition_for(key))
         if shard is None or self._host.lease.is_over():
-            return self._coordinator.refuse(event_for(_UNASKED), ErrorCode.NOT_COORDINATOR)
+            return await self._refuse(event_for)
         return await shard.ask(event_for)
+
+    def ask_partition(
+        self, partition: int, event_for: Callable[[Token], EventT]
+    ) -> Awaitable[object]:
+        """Hand an event to the shard of a partition, now. Its answer or its refusal comes later."""
+        shard = self._shards.get(partition)
+        if shard is None or self._host.lease.is_over():
+            return self._refuse(event_for)
+        return shard.ask(event_for)
+
+    async def _refuse(self, event_for: Callable[[Token], EventT]) -> object:
+        return self._coordinator.refuse(event_for(_UNASKED), ErrorCode.NOT_COORDINATOR)
 
     def ask_all(self, event_for: Callable[[Token], EventT]) -> list[Awaitable[object]]:
         """Hand an event to every shard but those that have failed to load. One answer or refusal each."""

@@ -24,12 +24,15 @@ from typing import Generic, NamedTuple
 from headrace.coordinator.contract import (
     EffectDone,
     Loaded,
+    LogEntry,
+    MarkerEntry,
     Outcome,
     Reply,
     SetTimer,
     ShardLog,
     TimerFired,
     Token,
+    TxnEntry,
 )
 from headrace.coordinator.coordinator_type import (
     CoordinatorHost,
@@ -42,6 +45,7 @@ from headrace.coordinator.coordinator_type import (
 from headrace.coordinator.effects import ShardEffects
 from headrace.coordinator.timers import Deadlines
 from headrace.errors import HeadraceError
+from headrace.records.control_batch import TxnMarker
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.refusal import Refused
 
@@ -196,13 +200,33 @@ class Shard(Generic[EventT, RecordT]):
         for records in _batches(outcome):
             try:
                 stored = [self._coordinator.encode(record) for record in records]
-                self._next_offset = self._log.append(stored, now_ms)
+                self._next_offset = self._log.append(stored, now_ms, outcome.writer)
             except Refused as refused:
                 log.warning("shard %s: %d records refused: %s", self.id, len(records), refused)
                 return refused.error_code
             for record in records:
-                self.machine.replay(record)
+                self._replay(record, outcome.writer and outcome.writer.producer_id)
+        return None if outcome.marker is None else self._end_transaction(outcome.marker, now_ms)
+
+    def _end_transaction(self, marker: TxnMarker, now_ms: int) -> ErrorCode | None:
+        try:
+            self._next_offset = self._log.append_marker(marker, now_ms)
+        except Refused as refused:
+            log.warning("shard %s: %r refused: %s", self.id, marker, refused)
+            return refused.error_code
+        self._replay_marker(marker)
         return None
+
+    def _replay(self, record: RecordT, producer_id: int | None) -> None:
+        in_transaction = self._coordinator.in_transaction
+        if producer_id is not None and in_transaction is not None:
+            record = in_transaction(record, producer_id)
+        self.machine.replay(record)
+
+    def _replay_marker(self, marker: TxnMarker) -> None:
+        marker_record = self._coordinator.marker_record
+        if marker_record is not None:
+            self.machine.replay(marker_record(marker))
 
     def _set_timers(self, outcome: Outcome[RecordT]) -> None:
         if not outcome.timers:
@@ -299,9 +323,9 @@ class Shard(Generic[EventT, RecordT]):
         count = 0
         try:
             for chunk in self._log.read_from_start():
-                for offset, key, value in chunk:
-                    self._replay_stored(offset, key, value)
-                    self._next_offset = offset + 1
+                for entry in chunk:
+                    self._replay_entry(entry)
+                    self._next_offset = entry[0] + 1
                 count += len(chunk)
                 await asyncio.sleep(0)
                 if self.phase is not Phase.LOADING:
@@ -328,7 +352,16 @@ class Shard(Generic[EventT, RecordT]):
         level = logging.INFO if count else logging.DEBUG
         log.log(level, "%s: loaded %d records in %d ms", self.id, count, took_ms)
 
-    def _replay_stored(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+    def _replay_entry(self, entry: LogEntry) -> None:
+        if isinstance(entry, MarkerEntry):
+            self._replay_marker(entry.marker)
+            return
+        producer_id = entry.producer_id if isinstance(entry, TxnEntry) else None
+        self._replay_stored(entry[0], entry[1], entry[2], producer_id)
+
+    def _replay_stored(
+        self, offset: int, key: bytes | None, value: bytes | None, producer_id: int | None
+    ) -> None:
         if key is None:
             return
         try:
@@ -338,7 +371,7 @@ class Shard(Generic[EventT, RecordT]):
             log.warning("shard %s: record at offset %d skipped: %s", self.id, offset, malformed)
             return
         if record is not None:
-            self.machine.replay(record)
+            self._replay(record, producer_id)
 
     def _reload(self) -> None:
         if self.phase is Phase.CLOSED:

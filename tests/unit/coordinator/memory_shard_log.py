@@ -6,7 +6,14 @@ from functools import wraps
 from selectors import SelectorKey, SelectSelector
 from typing import Final, ParamSpec
 
-from headrace.coordinator.contract import StoredRecord
+from headrace.coordinator.contract import (
+    LogEntry,
+    MarkerEntry,
+    StoredRecord,
+    TxnEntry,
+    TxnWriter,
+)
+from headrace.records.control_batch import TxnMarker
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.refusal import Refused
 
@@ -55,6 +62,8 @@ class MemoryLog:
     def __init__(self, records: Sequence[StoredRecord] = (), *, leader_epoch: int = 0) -> None:
         self.leader_epoch = leader_epoch
         self.records: list[StoredRecord] = list(records)
+        self.writers: dict[int, TxnWriter] = {}  # of records in transactions, by offset
+        self.markers: dict[int, TxnMarker] = {}  # by offset, at which there is an empty record
         self.batch_sizes: list[int] = []
         self.high_watermark = len(self.records)
         self.held = False
@@ -62,14 +71,29 @@ class MemoryLog:
         self.lost = False
         self._moved = asyncio.Event()
 
-    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+    def read_from_start(self) -> Iterator[Sequence[LogEntry]]:
         for offset, (key, value) in enumerate(list(self.records)):
-            yield [(offset, key, value)]
+            if offset in self.markers:
+                yield [MarkerEntry(offset, self.markers[offset])]
+            elif offset in self.writers:
+                yield [TxnEntry(offset, key, value, self.writers[offset].producer_id)]
+            else:
+                yield [(offset, key, value)]
 
-    def append(self, records: Sequence[StoredRecord], now_ms: int) -> int:
+    def append_marker(self, marker: TxnMarker, now_ms: int) -> int:
+        next_offset = self.append([(b"", None)], now_ms)
+        self.markers[next_offset - 1] = marker
+        return next_offset
+
+    def append(
+        self, records: Sequence[StoredRecord], now_ms: int, writer: TxnWriter | None = None
+    ) -> int:
         assert now_ms >= NOW_MS
         if self.refusal is not None:
             raise Refused(self.refusal)
+        if writer is not None:
+            first = len(self.records)
+            self.writers |= dict.fromkeys(range(first, first + len(records)), writer)
         self.records += records
         self.batch_sizes.append(len(records))
         if not self.held:

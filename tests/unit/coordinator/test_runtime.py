@@ -2,10 +2,11 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 from headrace.coordination.lease import SessionLease
+from headrace.coordinator.contract import LogEntry
 from headrace.coordinator.coordinator_type import CoordinatorHost
 from headrace.coordinator.partitioning import coordinator_partition
 from headrace.coordinator.runtime import CoordinatorRuntime
@@ -89,7 +90,7 @@ async def test_past_the_end_of_the_lease_nobody_is_answered() -> None:
 @on_loop
 async def test_all_shards_are_asked_but_those_that_failed() -> None:
     class Damaged(MemoryLog):
-        def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+        def read_from_start(self) -> Iterator[Sequence[LogEntry]]:
             raise OSError("damaged")
 
     async with running() as runtime:

@@ -366,7 +366,11 @@ class _Produce:
             return self._append(index, partition, records, header, NOT_VERIFIED)
         is_implicit = support is TxnSupport.IMPLICIT
         verification = partition.log.producers.verification(
-            header, self._now_ms, is_implicit=is_implicit
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            self._now_ms,
+            is_implicit=is_implicit,
         )
         if verification is None:
             return self._append(index, partition, records, header)

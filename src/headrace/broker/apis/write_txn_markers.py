@@ -2,10 +2,12 @@
 
 v2 transaction version of each marker. Answered when the markers are committed; they may be repeated. Each is fenced by the
 producer's epoch and the coordinator's epoch; under transaction version 2 its epoch must be above the one that the transaction wrote in.
+Markers for `__consumer_offsets` go through the shard of the groups there, whose offsets they make count.
 Errors, per partition: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION,
 KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT; INVALID_REQUEST for a producer id or an epoch below 0.
 """
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -13,6 +15,8 @@ from headrace.broker.cluster.cluster_view import ClusterView
 from headrace.broker.replicas.partition_lookup import find_partition
 from headrace.broker.requests.request_context import RequestContext
 from headrace.clock import Clock
+from headrace.coordinator.group.groups import Groups
+from headrace.internal_topics import CONSUMER_OFFSETS
 from headrace.records.control_batch import TxnMarker
 from headrace.replication.completion import Completion
 from headrace.replication.partition_table import PartitionTable
@@ -29,6 +33,11 @@ from headrace.wire.messages.write_txn_markers import (
 from headrace.wire.refusal import Refusal
 
 _FIRST_WITH_EPOCH_BUMP: Final = 2  # transaction version
+_NOT_READY: Final = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 def handle(
@@ -37,6 +46,7 @@ def handle(
     *,
     partitions: PartitionTable,
     cluster: ClusterView,
+    groups: Groups,
     live_settings: LiveSettings,
     clock: Clock,
 ) -> WriteTxnMarkersResponse | Completion:
@@ -57,6 +67,13 @@ def handle(
                 if isinstance(partition, Refusal):
                     result.error_code = partition.error_code
                     continue
+                if topic.name == CONSUMER_OFFSETS:
+                    result.error_code = (
+                        ErrorCode.REQUEST_TIMED_OUT
+                    )  # until the group's shard answers
+                    ended = asyncio.ensure_future(groups.end_transaction(index, marker))
+                    completion.wait_for(ended, partial(_take, result))
+                    continue
                 appended = partition.append_marker(marker, now_ms=clock())
                 if isinstance(appended, Refusal):
                     result.error_code = appended.error_code
@@ -64,6 +81,11 @@ def handle(
                     refuse = partial(setattr, result, "error_code")
                     completion.add(partition, appended.last_offset + 1, refuse)
     return completion
+
+
+def _take(result: WritableTxnMarkerPartitionResult, error: ErrorCode) -> None:
+    """What a group's shard says. A transaction coordinator looks for the leader again after NOT_LEADER_OR_FOLLOWER."""
+    result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _NOT_READY else error
 
 
 _ProducerResults = dict[str, dict[int, WritableTxnMarkerPartitionResult]]

@@ -57,6 +57,9 @@ _ITEMS: Final[Mapping[ApiKey, tuple[_Items, ...]]] = {
     ),
     ApiKey.METADATA: (_Items("topics", "topics"),),
     ApiKey.OFFSET_COMMIT: (_Items("topics", "topics", within=_Items("partitions", "partitions")),),
+    ApiKey.TXN_OFFSET_COMMIT: (
+        _Items("topics", "topics", within=_Items("partitions", "partitions")),
+    ),
     ApiKey.OFFSET_FETCH: (
         _Items(
             "topics",

@@ -3,10 +3,11 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from headrace.coordinator.contract import CancelTimer, Outcome, Reply, SetTimer, Token
+from headrace.coordinator.contract import CancelTimer, Outcome, Reply, SetTimer, Token, TxnWriter
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.coordinator.group.state import ShardState
 from headrace.coordinator.group.stored_records import GroupLogRecord, GroupRecord, OffsetRecord
+from headrace.records.control_batch import TxnMarker
 
 
 @dataclass(slots=True)
@@ -20,6 +21,8 @@ class EventContext:
     replies: list[Reply] = field(default_factory=list)
     timers: list[SetTimer | CancelTimer] = field(default_factory=list)
     atomic: bool = True
+    writer: TxnWriter | None = None
+    marker: TxnMarker | None = None
 
     def reply(self, token: Token, response: object) -> None:
         self.replies.append(Reply(token, response))
@@ -39,4 +42,11 @@ class EventContext:
         self.records.append(GroupRecord(group_id=group_id, metadata=None))
 
     def outcome(self) -> Outcome[GroupLogRecord]:
-        return Outcome(self.records, self.replies, self.timers, self.atomic)
+        return Outcome(
+            self.records,
+            self.replies,
+            self.timers,
+            self.atomic,
+            writer=self.writer,
+            marker=self.marker,
+        )

@@ -4,13 +4,15 @@ An event of a request carries its token, the version where versions differ in me
 message. Nothing here knows how a message is encoded or where it came from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from headrace.coordinator.contract import Token
 from headrace.ids import NO_TOPIC_ID
+from headrace.log.producers.producer_state import Verification
+from headrace.records.control_batch import TxnMarker
 from headrace.wire.messages.heartbeat import HeartbeatRequest
 from headrace.wire.messages.join_group import JoinGroupRequest
 from headrace.wire.messages.leave_group import LeaveGroupRequest
@@ -18,6 +20,7 @@ from headrace.wire.messages.offset_commit import OffsetCommitRequest
 from headrace.wire.messages.offset_delete import OffsetDeleteRequest
 from headrace.wire.messages.offset_fetch import OffsetFetchRequestGroup
 from headrace.wire.messages.sync_group import SyncGroupRequest
+from headrace.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class Client(NamedTuple):
@@ -68,6 +71,23 @@ class OffsetsCommitted(NamedTuple):
     token: Token
     version: int
     request: OffsetCommitRequest
+
+
+class TxnOffsetsCommitted(NamedTuple):
+    """TxnOffsetCommit. Topics are known to exist; `topic_ids` has the id of each."""
+
+    token: Token
+    version: int
+    request: TxnOffsetCommitRequest
+    topic_ids: Mapping[str, UUID]
+    verified: Verification | None = None
+
+
+class TransactionEnding(NamedTuple):
+    """A transaction coordinator ends a transaction in this shard's partition."""
+
+    token: Token
+    marker: TxnMarker
 
 
 class OffsetsAsked(NamedTuple):
@@ -130,6 +150,8 @@ GroupRequestEvent = (
     | HeartbeatReceived
     | LeaveRequested
     | OffsetsCommitted
+    | TxnOffsetsCommitted
+    | TransactionEnding
     | OffsetsAsked
     | OffsetsDeleted
     | GroupsListed

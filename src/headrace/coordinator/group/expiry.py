@@ -18,6 +18,8 @@ def expire(context: EventContext) -> None:
     context.atomic = False
     for group in context.state.groups.values():
         nothing_left = _expire_offsets(group, context)
+        # Offsets of an open transaction may count tomorrow.
+        nothing_left = nothing_left and not context.state.hard.pending.is_open(group.group_id)
         if nothing_left and group.state is GroupState.EMPTY and not group.pending_members:
             context.drop_group(group.group_id)
 
@@ -30,10 +32,12 @@ def _expire_offsets(group: ClassicGroup, context: EventContext) -> bool:
     if not _may_expire(group):
         return False
     nothing_left = True
+    pending = context.state.hard.pending
     for topic, partitions in by_topic.items():
         subscribed = group.is_subscribed_to(topic)
         for partition, committed in partitions.items():
-            if not subscribed and _has_expired(group, committed, context):
+            has_expired = not subscribed and _has_expired(group, committed, context)
+            if has_expired and not pending.has(group.group_id, topic, partition):
                 context.drop_offset(group.group_id, topic, partition)
             else:
                 nothing_left = False
@@ -72,9 +76,11 @@ def delete_group(event: GroupDeleted, context: EventContext) -> None:
     elif group.state is not GroupState.EMPTY:
         error = ErrorCode.NON_EMPTY_GROUP
     else:
-        for topic, partitions in context.state.hard.offsets.get(group_id, {}).items():
-            for partition in partitions:
-                context.drop_offset(group_id, topic, partition)
+        hard = context.state.hard
+        committed = hard.offsets.get(group_id, {})
+        places = [(topic, partition) for topic, each in committed.items() for partition in each]
+        for topic, partition in dict.fromkeys(places + sorted(hard.pending.places(group_id))):
+            context.drop_offset(group_id, topic, partition)
         context.drop_group(group_id)
     context.reply(event.token, DeletableGroupResult(group_id=group_id, error_code=error))
 
@@ -82,9 +88,17 @@ def delete_group(event: GroupDeleted, context: EventContext) -> None:
 def forget_topics(event: TopicsDeleted, context: EventContext) -> None:
     """Drop the offsets of deleted topics. Those of a younger topic of the same name stay."""
     context.atomic = False
-    for group_id, by_topic in context.state.hard.offsets.items():
+    hard = context.state.hard
+    gone = {(topic.name, topic.topic_id) for topic in event.topics}
+    gone |= {(topic.name, NO_TOPIC_ID) for topic in event.topics}
+    for group_id, by_topic in hard.offsets.items():
         for deleted in event.topics:
             for partition, committed in by_topic.get(deleted.name, {}).items():
-                if committed.topic_id in (NO_TOPIC_ID, deleted.topic_id):
+                if (deleted.name, committed.topic_id) in gone:
                     context.drop_offset(group_id, deleted.name, partition)
+    for _, (group_id, topic, partition, committed_later) in hard.pending.entries():
+        assert committed_later is not None
+        known = hard.offsets.get(group_id, {}).get(topic, {})
+        if (topic, committed_later.topic_id) in gone and partition not in known:
+            context.drop_offset(group_id, topic, partition)
     context.reply(event.token, None)

@@ -5,7 +5,7 @@ Owns the differences between request versions that are only about form. Requests
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -23,10 +23,14 @@ from headrace.coordinator.group.stored_records import (
     GroupLogRecord,
     decode_record,
     encode_record,
+    in_transaction,
+    marker_record,
 )
 from headrace.coordinator.runtime import CoordinatorRuntime
 from headrace.ids import NO_TOPIC_ID
 from headrace.internal_topics import CONSUMER_OFFSETS
+from headrace.log.producers.producer_state import Verification
+from headrace.records.control_batch import TxnMarker
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -54,6 +58,10 @@ from headrace.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from headrace.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from headrace.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 
 _FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL = 7
 _FIRST_FETCH_VERSION_WITH_GROUPS = 8
@@ -73,6 +81,8 @@ def group_coordinator(
         encode=encode_record,
         decode=decode_record,
         refuse=refusal,
+        in_transaction=in_transaction,
+        marker_record=marker_record,
         commit_timeout_ms=settings.offsets_commit_timeout_ms,
     )
 
@@ -142,6 +152,36 @@ class Groups:
             lambda token: events.OffsetsCommitted(token=token, version=version, request=request),
             OffsetCommitResponse,
         )
+
+    async def commit_txn_offsets(
+        self,
+        version: int,
+        request: TxnOffsetCommitRequest,
+        topic_ids: Mapping[str, UUID],
+        verified: Verification | None,
+    ) -> TxnOffsetCommitResponse:
+        """TxnOffsetCommit. `topic_ids` has every topic of the request; `verified`: see `TxnWriter`."""
+        return await self._ask(
+            request.group_id,
+            lambda token: events.TxnOffsetsCommitted(
+                token=token,
+                version=version,
+                request=request,
+                topic_ids=topic_ids,
+                verified=verified,
+            ),
+            TxnOffsetCommitResponse,
+        )
+
+    def end_transaction(self, partition: int, marker: TxnMarker) -> Awaitable[object]:
+        """End a transaction in a partition of `__consumer_offsets`; an error code, NONE once the marker is committed."""
+        return self._runtime.ask_partition(
+            partition, lambda token: events.TransactionEnding(token=token, marker=marker)
+        )
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that holds a group."""
+        return self._runtime.partition_for(group_id)
 
     async def fetch_offsets(
         self,

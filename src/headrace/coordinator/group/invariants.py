@@ -9,7 +9,7 @@ def check(state: ShardState) -> None:
     """Assert every invariant of a loaded shard."""
     hard = state.hard
     assert hard.groups.keys() <= state.groups.keys(), "a stored group is not live"
-    assert hard.offsets.keys() <= state.groups.keys(), "a group with offsets is not live"
+    assert hard.groups_with_offsets <= state.groups.keys(), "a group with offsets is not live"
     for by_topic in hard.offsets.values():
         assert by_topic, "a group without offsets left a trace"
         assert all(by_topic.values()), "a topic without offsets left a trace"

@@ -9,12 +9,25 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from headrace.coordinator.contract import Effect, EffectDone, Loaded, Outcome, TimerFired
-from headrace.coordinator.group import describe, events, expiry, invariants, offsets
+from headrace.coordinator.group import (
+    describe,
+    events,
+    expiry,
+    invariants,
+    offsets,
+    txn_offsets,
+)
 from headrace.coordinator.group.classic import join, membership, rebalance, sync
 from headrace.coordinator.group.event_context import EventContext
 from headrace.coordinator.group.settings import GroupSettings
 from headrace.coordinator.group.state import ClassicGroup, GroupState, HardState, ShardState
-from headrace.coordinator.group.stored_records import GroupLogRecord, GroupRecord, OffsetRecord
+from headrace.coordinator.group.stored_records import (
+    GroupLogRecord,
+    GroupRecord,
+    OffsetRecord,
+    PendingOffsetRecord,
+    TransactionEndRecord,
+)
 
 
 class GroupMachine:
@@ -42,10 +55,15 @@ class GroupMachine:
         return context.outcome()
 
     def replay(self, record: GroupLogRecord) -> None:
-        if isinstance(record, OffsetRecord):
-            _replay_offset(self.state.hard, record)
-        else:
-            self._replay_group(record)
+        match record:
+            case OffsetRecord():
+                _replay_offset(self.state.hard, record)
+            case PendingOffsetRecord():
+                self.state.hard.pending.add(*record)
+            case TransactionEndRecord():
+                _replay_transaction_end(self.state.hard, record)
+            case _:
+                self._replay_group(record)
 
     def owed_effects(self) -> Iterable[Effect]:
         return ()
@@ -63,7 +81,8 @@ class GroupMachine:
                 sync.settle(live[group_id], metadata)
             return
         hard.groups.pop(group_id, None)
-        if live.pop(group_id, None) is not None and group_id in hard.offsets:
+        has_offsets = group_id in hard.offsets or hard.pending.is_open(group_id)
+        if live.pop(group_id, None) is not None and has_offsets:
             live[group_id] = ClassicGroup(group_id=group_id)
 
     # -- what can be counted ---------------------------------------------------------------------
@@ -87,6 +106,10 @@ def _decide(event: events.GroupRequestEvent, context: EventContext) -> None:
             membership.heartbeat(event, context)
         case events.OffsetsCommitted():
             offsets.commit(event, context)
+        case events.TxnOffsetsCommitted():
+            txn_offsets.commit(event, context)
+        case events.TransactionEnding():
+            txn_offsets.end_transaction(event, context)
         case events.OffsetsAsked():
             offsets.fetch(event, context)
         case events.JoinRequested():
@@ -143,7 +166,7 @@ def _begin(context: EventContext) -> None:
     hard, groups = context.state.hard, context.state.groups
     for group_id, metadata in hard.groups.items():
         groups[group_id] = ClassicGroup.from_metadata(group_id, metadata)
-    for group_id in hard.offsets.keys() - groups.keys():
+    for group_id in hard.groups_with_offsets - groups.keys():
         groups[group_id] = ClassicGroup(group_id=group_id)
     for group in groups.values():
         for member in group.members.values():
@@ -156,6 +179,9 @@ def _begin(context: EventContext) -> None:
 
 def _replay_offset(hard: HardState, record: OffsetRecord) -> None:
     group_id, topic, partition = record.group_id, record.topic, record.partition
+    if hard.pending.is_open(group_id):
+        change = hard.pending.forget if record.committed is None else hard.pending.supersede
+        change(group_id, topic, partition)
     if record.committed is not None:
         by_topic = hard.offsets.setdefault(group_id, {})
         by_topic.setdefault(topic, {})[partition] = record.committed
@@ -167,3 +193,11 @@ def _replay_offset(hard: HardState, record: OffsetRecord) -> None:
             del by_topic[topic]
         if not by_topic:
             del hard.offsets[group_id]
+
+
+def _replay_transaction_end(hard: HardState, record: TransactionEndRecord) -> None:
+    for group_id, topic, partition, committed in hard.pending.end(
+        record.producer_id, is_commit=record.is_commit
+    ):
+        assert committed is not None
+        hard.offsets.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed

@@ -1,8 +1,8 @@
 """Committed offsets: commit, fetch, delete. Pure.
 
 Whether topics exist and who may see them was settled before a request came here; every topic of a
-commit carries name and id. Offsets of open transactions will stand beside the committed ones; until
-then every committed offset is stable, and `require_stable` asks for nothing more.
+commit carries name and id. Offsets of open transactions (`txn_offsets`) are not told before their transaction is committed; who asks
+for stable offsets is told to ask again for partitions that have such offsets.
 """
 
 from collections.abc import Mapping
@@ -162,7 +162,9 @@ def _refuse_committer(group: ClassicGroup, request: OffsetCommitRequest) -> Erro
 def fetch(event: OffsetsAsked, context: EventContext) -> None:
     """Handle one group of an OffsetFetch."""
     request = event.request
-    by_topic = context.state.hard.offsets.get(request.group_id, {})
+    hard = context.state.hard
+    by_topic = hard.offsets.get(request.group_id, {})
+    unstable = hard.pending.places(request.group_id) if event.require_stable else set()
     if request.topics is None:
         topics = [
             OffsetFetchResponseTopics(name=name, partitions=positions)
@@ -183,12 +185,23 @@ def fetch(event: OffsetsAsked, context: EventContext) -> None:
             for partitions in (by_topic.get(topic.name, {}),)
             for topic_id in (_asked_id(topic, event),)
         ]
+    for told in topics if unstable else ():
+        for position in told.partitions:
+            if (told.name, position.partition_index) in unstable:
+                _make_unstable(position)
     context.reply(event.token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
 
 
 def _asked_id(topic: OffsetFetchRequestTopics, event: OffsetsAsked) -> UUID:
     """The id in the request, or the id of the topic that has the name now: older versions send no ids."""
     return event.topic_id_of(topic.name) if topic.topic_id == NO_TOPIC_ID else topic.topic_id
+
+
+def _make_unstable(position: OffsetFetchResponsePartitions) -> None:
+    """A transaction is open whose commit would change the offset: the consumer has to ask again."""
+    position.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+    position.committed_offset = position.committed_leader_epoch = -1
+    position.metadata = ""
 
 
 def _own_positions(
@@ -278,7 +291,8 @@ def _delete_topic(
     results = []
     for partition in topic.partitions:
         index = partition.partition_index
-        if not subscribed and index in known:
+        is_pending = context.state.hard.pending.has(group.group_id, topic.name, index)
+        if not subscribed and (index in known or is_pending):
             context.drop_offset(group.group_id, topic.name, index)
         results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error))
     return OffsetDeleteResponseTopic(name=topic.name, partitions=results)

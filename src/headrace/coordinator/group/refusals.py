@@ -7,6 +7,7 @@ from typing import assert_never
 
 from headrace.coordinator.group import events
 from headrace.coordinator.group.offsets import refused_commit, refused_fetch
+from headrace.coordinator.group.txn_offsets import refused_txn_commit
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.delete_groups import DeletableGroupResult
 from headrace.wire.messages.describe_groups import DescribedGroup
@@ -36,6 +37,8 @@ def refusal(event: events.GroupRequestEvent, error: ErrorCode) -> object:
 
 def _refusal_of_offsets_or_view(
     event: events.OffsetsCommitted
+    | events.TxnOffsetsCommitted
+    | events.TransactionEnding
     | events.OffsetsAsked
     | events.OffsetsDeleted
     | events.GroupsListed
@@ -47,6 +50,8 @@ def _refusal_of_offsets_or_view(
     match event:
         case events.OffsetsCommitted(request=commit):
             return refused_commit(commit, error)
+        case events.TxnOffsetsCommitted(request=txn_commit):
+            return refused_txn_commit(txn_commit, error)
         case events.OffsetsAsked(request=fetch, version=version):
             return refused_fetch(fetch, _known_to_old_consumers(error), version)
         case events.OffsetsDeleted():
@@ -55,7 +60,7 @@ def _refusal_of_offsets_or_view(
             return DescribedGroup(group_id=group_id, error_code=error)
         case events.GroupDeleted(group_id=group_id):
             return DeletableGroupResult(group_id=group_id, error_code=error)
-        case events.GroupsListed() | events.TopicsDeleted():
+        case events.GroupsListed() | events.TopicsDeleted() | events.TransactionEnding():
             # Parts of a whole: who puts them together decides what the error means.
             return error
     assert_never(event)

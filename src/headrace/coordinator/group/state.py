@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headrace.coordinator.contract import Token
+from headrace.coordinator.group.pending_offsets import PendingOffsets
 from headrace.coordinator.group.stored_records import CommittedOffset, GroupMetadata, StoredMember
 from headrace.coordinator.group.subscription import subscribed_topics
 from headrace.wire.error_code import ErrorCode
@@ -322,6 +323,12 @@ class HardState:
 
     groups: dict[str, GroupMetadata] = field(default_factory=dict)
     offsets: Offsets = field(default_factory=dict)
+    pending: PendingOffsets = field(default_factory=PendingOffsets)
+
+    @property
+    def groups_with_offsets(self) -> frozenset[str]:
+        """Groups that have committed offsets, or will have if a transaction is committed."""
+        return self.pending.groups.union(self.offsets)
 
 
 @dataclass(slots=True)

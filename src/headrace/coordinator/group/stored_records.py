@@ -24,6 +24,7 @@ from headrace.coordinator.record_fields import (
     encode_uvarint,
 )
 from headrace.ids import NO_TOPIC_ID
+from headrace.records.control_batch import TxnMarker
 
 _OFFSET_COMMIT_TYPES = (0, 1)
 _GROUP_METADATA_TYPE = 2
@@ -88,7 +89,21 @@ class GroupRecord(NamedTuple):
     metadata: GroupMetadata | None
 
 
-GroupLogRecord = OffsetRecord | GroupRecord
+class PendingOffsetRecord(NamedTuple):
+    """An offset was committed in a transaction of this producer, which is open. Stored as the offset, in a transactional batch."""
+
+    producer_id: int
+    record: OffsetRecord
+
+
+class TransactionEndRecord(NamedTuple):
+    """A producer's transaction has ended. Stored as a marker."""
+
+    producer_id: int
+    is_commit: bool
+
+
+GroupLogRecord = OffsetRecord | GroupRecord | PendingOffsetRecord | TransactionEndRecord
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -96,6 +111,9 @@ GroupLogRecord = OffsetRecord | GroupRecord
 
 def encode_record(record: GroupLogRecord) -> StoredRecord:
     """Key and value of a record; value None for a tombstone."""
+    if isinstance(record, PendingOffsetRecord):
+        record = record.record
+    assert not isinstance(record, TransactionEndRecord), "a marker has a batch of its own"
     if isinstance(record, OffsetRecord):
         return _encode_offset_key(record), (
             None if record.committed is None else _encode_offset_value(record.committed)
@@ -160,6 +178,18 @@ def _encode_group_value(metadata: GroupMetadata) -> bytes:
             member.assignment,
         )
     return b"".join(parts)
+
+
+def in_transaction(record: GroupLogRecord, producer_id: int) -> GroupLogRecord:
+    """What a record means that was written in a transaction. Only commits of offsets wait for its end."""
+    if isinstance(record, OffsetRecord) and record.committed is not None:
+        return PendingOffsetRecord(producer_id, record)
+    return record
+
+
+def marker_record(marker: TxnMarker) -> GroupLogRecord:
+    """What a marker means to groups."""
+    return TransactionEndRecord(marker.producer_id, marker.is_commit)
 
 
 # -- reading -------------------------------------------------------------------------------------

@@ -94,12 +94,12 @@ class Verification:
         self.is_implicit = is_implicit
         self.since_ms = now_ms
 
-    def note(self, batch: BatchHeader) -> None:
+    def note(self, epoch: int, sequence: int) -> None:
         """One more batch waits. A higher sequence may not be written before the lowest one that was seen."""
-        if batch.producer_epoch > self.epoch:
-            self.epoch, self.lowest_sequence = batch.producer_epoch, batch.base_sequence
-        elif batch.producer_epoch == self.epoch:
-            self.lowest_sequence = min(self.lowest_sequence, batch.base_sequence)
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
 
 
 class EndedTxn(NamedTuple):
@@ -153,18 +153,22 @@ class ProducerState:
         )
 
     def verification(
-        self, batch: BatchHeader, now_ms: int, *, is_implicit: bool
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+        now_ms: int,
+        *,
+        is_implicit: bool,
     ) -> Verification | None:
         """The verification that a transactional batch needs before it is appended; None if its transaction is open here."""
-        if self.has_open_txn(batch.producer_id, batch.producer_epoch):
+        if self.has_open_txn(producer_id, producer_epoch):
             return None
-        known = self._verifications.get(batch.producer_id)
+        known = self._verifications.get(producer_id)
         if known is None:
-            known = Verification(
-                batch.producer_epoch, batch.base_sequence, now_ms, is_implicit=is_implicit
-            )
-            self._verifications[batch.producer_id] = known
-        known.note(batch)
+            known = Verification(producer_epoch, sequence, now_ms, is_implicit=is_implicit)
+            self._verifications[producer_id] = known
+        known.note(producer_epoch, sequence)
         return known
 
     def check(
@@ -176,9 +180,10 @@ class ProducerState:
         yes to; a client's transaction that is not open here needs it.
         """
         entry = self._entries.get(batch.producer_id)
-        if not from_client:
-            return None if entry is None else self._check_epoch(batch, entry)
-        known = None if entry is None else self._check_known(batch, entry)
+        known: KnownBatch | Refusal | None = None
+        if entry is not None:
+            check = self._check_known if from_client else self._check_epoch
+            known = check(batch, entry)
         if known is None and batch.is_transactional:
             return self._check_verified(batch, entry, verified)
         return known

@@ -1,12 +1,13 @@
 """The group coordinator over logs in memory: loading, commit, leadership, timers, forms of requests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
 import pytest
 
+from headrace.coordinator.contract import LogEntry
 from headrace.coordinator.coordinator_type import CoordinatorHost
 from headrace.coordinator.group.events import Client, DeletedTopic
 from headrace.coordinator.group.groups import GroupRuntime, Groups, group_coordinator
@@ -369,7 +370,7 @@ async def test_records_that_cannot_be_read_do_not_stop_a_load() -> None:
 class DamagedLog(MemoryLog):
     """A log whose first batch can be read, and no other."""
 
-    def read_from_start(self) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
+    def read_from_start(self) -> Iterator[Sequence[LogEntry]]:
         yield []
         raise CorruptBatch("the checksum of the batch at offset 7 does not fit")
 

@@ -6,6 +6,7 @@ from headrace.log.producers.producer_state import (
     EndedTxn,
     KnownBatch,
     ProducerState,
+    Verification,
 )
 from headrace.log.segments.txn_index import AbortedTxn
 from headrace.records.batch_view import BatchHeader, read_header, stamp
@@ -259,23 +260,30 @@ def test_the_time_of_the_oldest_transaction_is_that_of_its_producers_last_batch(
 # ---- verification
 
 
+def verification(
+    state: ProducerState, batch: BatchHeader, *, is_implicit: bool
+) -> Verification | None:
+    id_and_epoch = batch.producer_id, batch.producer_epoch
+    return state.verification(*id_and_epoch, batch.base_sequence, NOW_MS, is_implicit=is_implicit)
+
+
 def test_a_transaction_that_is_not_open_needs_a_verification(state: ProducerState) -> None:
     batch = header(0, transactional=True)
     assert code_of(state.check(batch)) == ErrorCode.INVALID_TXN_STATE
-    verified = state.verification(batch, NOW_MS, is_implicit=False)
+    verified = verification(state, batch, is_implicit=False)
     assert verified is not None
     assert state.check(batch, verified) is None
     state.note_data(batch)
-    assert state.verification(header(1, transactional=True), NOW_MS, is_implicit=False) is None
+    assert verification(state, header(1, transactional=True), is_implicit=False) is None
     assert state.check(header(1, transactional=True)) is None
 
 
 def test_a_marker_between_verification_and_append_makes_it_void(state: ProducerState) -> None:
     batch = header(0, transactional=True)
-    verified = state.verification(batch, NOW_MS, is_implicit=False)
+    verified = verification(state, batch, is_implicit=False)
     state.note_marker(marker_at(0), ControlType.ABORT, 0)
     assert code_of(state.check(batch, verified)) == ErrorCode.INVALID_TXN_STATE
-    again = state.verification(batch, NOW_MS, is_implicit=False)
+    again = verification(state, batch, is_implicit=False)
     assert again is not verified
     assert state.check(batch, again) is None
 
@@ -286,38 +294,43 @@ def test_an_open_transaction_of_an_older_epoch_does_not_speak_for_a_newer_one(
     written(state, header(0, transactional=True))
     newer = header(0, epoch=1, transactional=True)
     assert code_of(state.check(newer)) == ErrorCode.INVALID_TXN_STATE
-    assert state.verification(newer, NOW_MS, is_implicit=False) is not None
+    assert verification(state, newer, is_implicit=False) is not None
 
 
 def test_the_lowest_sequence_that_waits_for_verification_comes_first(state: ProducerState) -> None:
     second, first = header(4, 2, transactional=True), header(2, 2, transactional=True)
-    verified = state.verification(second, NOW_MS, is_implicit=False)
-    assert state.verification(first, NOW_MS, is_implicit=False) is verified
+    verified = verification(state, second, is_implicit=False)
+    assert verification(state, first, is_implicit=False) is verified
     assert code_of(state.check(second, verified)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert state.check(first, verified) is None
     bumped = header(0, epoch=1, transactional=True)
-    assert state.verification(bumped, NOW_MS, is_implicit=False) is verified
+    assert verification(state, bumped, is_implicit=False) is verified
     assert state.check(bumped, verified) is None
 
 
 def test_under_version_2_a_transaction_starts_at_sequence_0(state: ProducerState) -> None:
     batch = header(3, transactional=True)
-    verified = state.verification(batch, NOW_MS, is_implicit=True)
+    verified = verification(state, batch, is_implicit=True)
     assert code_of(state.check(batch, verified)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_verification_that_never_ends_is_forgotten(state: ProducerState) -> None:
     batch = header(0, transactional=True)
-    verified = state.verification(batch, NOW_MS, is_implicit=False)
+    verified = verification(state, batch, is_implicit=False)
     state.expire(NOW_MS + 99, 100)
     assert state.check(batch, verified) is None
     state.expire(NOW_MS + 100, 100)
     assert code_of(state.check(batch, verified)) == ErrorCode.INVALID_TXN_STATE
 
 
-def test_batches_of_coordinators_are_checked_by_epoch_only(state: ProducerState) -> None:
+def test_batches_of_coordinators_have_an_epoch_and_a_verification_and_no_sequence(
+    state: ProducerState,
+) -> None:
     offsets = header(-1, epoch=3, transactional=True)
-    assert state.check(offsets, from_client=False) is None
+    refused = state.check(offsets, from_client=False)
+    assert code_of(refused) == ErrorCode.INVALID_TXN_STATE
+    verified = verification(state, offsets, is_implicit=True)
+    assert state.check(offsets, verified, from_client=False) is None
     state.note_data(offsets)
     assert state.check(offsets, from_client=False) is None
     older = header(-1, epoch=2, transactional=True)
