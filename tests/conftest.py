@@ -1,6 +1,7 @@
 """Fixtures that run real programs beside the tests: one Apache Kafka for the whole run, started when first asked for."""
 
 import os
+import signal
 import uuid
 from collections.abc import Generator, Iterator
 
@@ -44,7 +45,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Mark every process of this run; the processes of pytest-xdist find the mark there already."""
+    """Mark every process of this run; the processes of pytest-xdist find the mark there already.
+
+    And let Ctrl-C interrupt them: a shell starts what runs in its background with SIGINT ignored, and children inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault(leftovers.MARK, uuid.uuid4().hex)
     reasons = retried_tests.read_list(retried_tests.LIST.read_text(encoding="utf-8"))
     config.pluginmanager.register(retried_tests.RetriedTests(reasons))
