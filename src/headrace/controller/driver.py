@@ -56,7 +56,7 @@ class NotController(HeadraceError):
 
 class _Signal(enum.Enum):
     BROKERS_CHANGED = enum.auto()
-    SEAT_CHANGED = enum.auto()
+    CONTROLLER_NODE_CHANGED = enum.auto()
 
 
 _Work = tuple[Event[Any], asyncio.Future[Any]] | _Signal
@@ -207,7 +207,7 @@ class ControllerDriver:
     async def _serve(self, epoch_fence: controllership.EpochFence) -> None:
         term = Term(self._parts, epoch_fence, self._publish)
         cancels = [
-            await self._store.watch_node(ControllerNode.PATH, self._signal_seat),
+            await self._store.watch_node(ControllerNode.PATH, self._signal_controller_node),
             await self._store.watch_children(BrokerNode.ROOT, self._signal_brokers),
             await self._store.watch_children(BrokerSessionNode.ROOT, self._signal_brokers),
         ]
@@ -277,10 +277,10 @@ class ControllerDriver:
 
     def _heard(self, state: SessionState) -> None:
         if state is SessionState.LOST or state is SessionState.CONNECTED:
-            self._signal_seat()
+            self._signal_controller_node()
 
-    def _signal_seat(self) -> None:
-        self._signal(_Signal.SEAT_CHANGED)
+    def _signal_controller_node(self) -> None:
+        self._signal(_Signal.CONTROLLER_NODE_CHANGED)
 
     def _signal_brokers(self) -> None:
         self._signal(_Signal.BROKERS_CHANGED)

@@ -192,7 +192,7 @@ class BrokerRegistration:
                 return None
             writes.append(Delete(path, node.version))
         if writes:
-            writes += await self._seat_of_the_dead()
+            writes += await self._deletion_of_own_controller_node()
         if session is None or session.data != session_words:
             writes.append(Create(self._session_path, session_words, ephemeral=True))
         writes.append(Create(self._path, words, ephemeral=True))
@@ -202,7 +202,7 @@ class BrokerRegistration:
             raise NoNode(self._path)
         return created.created_txn
 
-    async def _seat_of_the_dead(self) -> list[Operation]:
+    async def _deletion_of_own_controller_node(self) -> list[Operation]:
         """What takes the controllership away from an earlier process of this broker, if that held it."""
         controller_node = await self._store.get(ControllerNode.PATH)
         try:

@@ -184,7 +184,7 @@ def test_everything_survives_a_restart_with_new_leader_epochs(tmp_path: Path) ->
     run(second)
 
 
-def test_the_seat_goes_to_the_next_and_the_last_one_is_fenced() -> None:
+def test_controllership_goes_to_the_next_and_the_last_one_is_fenced() -> None:
     async def story() -> None:
         heard = asyncio.Event()
         async with opened() as store, Broker(store, 1, heard=heard).running() as second:
@@ -476,7 +476,7 @@ def test_a_store_that_fails_while_the_controller_reads_is_not_the_end(
     run(story)
 
 
-def test_a_seat_that_cannot_be_read_is_waited_for(
+def test_a_controller_node_that_cannot_be_read_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(driver_module, "_RETRY_S", 0.001)

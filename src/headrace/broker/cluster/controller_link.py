@@ -66,7 +66,7 @@ class ControllerLink:
         self._pulling: AsyncConnection | None = None
         self._pulling_id = -1
         self._pause_s = _RETRY_S
-        self._seat_changed = asyncio.Event()
+        self._controller_node_changed = asyncio.Event()
         # What a creation waits for before it is answered: that this broker has taken up its share.
         self.after_creation: Callable[[], Awaitable[None]] | None = None
 
@@ -157,7 +157,7 @@ class ControllerLink:
 
         self._driver.listen(apply_once)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._watch_seat())
+            tasks.create_task(self._watch_controller_node())
             while True:
                 if not self._driver.is_active:
                     try:
@@ -180,21 +180,21 @@ class ControllerLink:
             self._pulling_id,
             error,
         )
-        self._seat_changed.clear()
+        self._controller_node_changed.clear()
         try:
             async with asyncio.timeout(_UNREADABLE_RETRY_S):
-                await self._seat_changed.wait()
+                await self._controller_node_changed.wait()
         except TimeoutError:
             pass
 
-    async def _watch_seat(self) -> None:
+    async def _watch_controller_node(self) -> None:
         changed = asyncio.Event()
         cancel = await self._store.watch_node(ControllerNode.PATH, changed.set)
         try:
             while True:
                 await changed.wait()
                 changed.clear()
-                self._seat_changed.set()
+                self._controller_node_changed.set()
                 try:
                     controller_id = await holder(self._store)
                 except (StoreFailed, MalformedNode) as error:

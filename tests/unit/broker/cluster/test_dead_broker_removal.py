@@ -147,7 +147,7 @@ def test_a_broker_that_refuses_connections_is_removed(caplog: pytest.LogCaptureF
     assert "controllership" not in line
 
 
-def test_its_seat_goes_with_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_its_controller_node_goes_with_it(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         world = World()
         await world.prepare()
