@@ -238,5 +238,6 @@ def _schema_choice(settings: RestSettings) -> SchemaChoice | None:
             credentials=settings.registry_credentials,
         ),
         latest_ttl_s=0.0,  # `SchemaThreads` remembers it for a while
+        max_wait_s=0.1,  # a read that waits keeps a thread from others
     )
     return SchemaChoice(client)

@@ -7,6 +7,7 @@ asked for once; the newest version of a subject, and an id that the registry doe
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -25,6 +26,7 @@ from headrace.schemas.registry_transport import (
     TransportSettings,
 )
 from headrace.schemas.subject_names import context_of, in_context
+from headrace.schemas.unknown_id_budget import UnknownIdBudget
 from headrace.schemas.wire_format import SchemaReference
 
 T = TypeVar("T")
@@ -37,6 +39,7 @@ SUBJECT_NOT_FOUND: Final = 40401
 VERSION_NOT_FOUND: Final = 40402
 SCHEMA_NOT_FOUND: Final = 40403
 
+MISSING_TTL_S: Final = 1.0
 _MAX_REFERENCES: Final = 1000
 _MOST_MISSING: Final = 50_000  # ids and GUIDs that are remembered as unknown
 
@@ -130,10 +133,14 @@ class SchemaRegistryClient:
         *,
         cache_capacity: int = 1000,
         latest_ttl_s: float = 5.0,
-        missing_ttl_s: float = 0.0,
+        missing_ttl_s: float = MISSING_TTL_S,
+        max_wait_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`missing_ttl_s`: how long an id that the registry does not know is not asked for again."""
+        """`missing_ttl_s`: how long an id that the registry does not know is not asked for again; `max_wait_s`: how long
+        a question may wait after many ids that the registry did not know.
+        """
         self._transport = transport
         self._by_reference: _Cache[RegisteredSchema] = _Cache(cache_capacity)
         self._versions: _Cache[RegisteredSchema] = _Cache(cache_capacity)
@@ -142,15 +149,27 @@ class SchemaRegistryClient:
         self._latest_ttl_s = latest_ttl_s
         self._missing: _Cache[_Missing] = _Cache(_MOST_MISSING)
         self._missing_ttl_s = missing_ttl_s
+        self._unknown_ids = UnknownIdBudget()
+        self._unknown_ids_lock = threading.Lock()
+        self._max_wait_s = max_wait_s
         self._clock = clock
+        self._sleep = sleep
 
     @classmethod
     def connect(
-        cls, settings: TransportSettings, *, latest_ttl_s: float = 5.0, missing_ttl_s: float = 0.0
+        cls,
+        settings: TransportSettings,
+        *,
+        latest_ttl_s: float = 5.0,
+        missing_ttl_s: float = MISSING_TTL_S,
+        max_wait_s: float = math.inf,
     ) -> SchemaRegistryClient:
         """A client of the registry at these URLs; the first request connects. Raises SettingError."""
         return cls(
-            RegistryTransport(settings), latest_ttl_s=latest_ttl_s, missing_ttl_s=missing_ttl_s
+            RegistryTransport(settings),
+            latest_ttl_s=latest_ttl_s,
+            missing_ttl_s=missing_ttl_s,
+            max_wait_s=max_wait_s,
         )
 
     def close(self) -> None:
@@ -190,12 +209,27 @@ class SchemaRegistryClient:
             raise RegistryRefused(missing.status, SCHEMA_NOT_FOUND, missing.message)
         kind = "guids" if isinstance(reference, UUID) else "ids"
         query = "" if subject is None else f"?subject={_quoted(subject)}"
+        self._wait_after_unknown_ids()
         try:
             return self._ask("GET", f"/schemas/{kind}/{reference}{query}")
         except RegistryRefused as refused:
-            if refused.code == SCHEMA_NOT_FOUND and self._missing_ttl_s > 0:
-                self._missing.put(key, _Missing(self._clock(), refused.status, refused.message))
+            if refused.code == SCHEMA_NOT_FOUND:
+                now_s = self._clock()
+                self._missing.put(key, _Missing(now_s, refused.status, refused.message))
+                with self._unknown_ids_lock:
+                    self._unknown_ids.spend(now_s)
             raise
+
+    def _wait_after_unknown_ids(self) -> None:
+        with self._unknown_ids_lock:
+            wait_s = self._unknown_ids.wait_s(self._clock())
+        if wait_s > self._max_wait_s:
+            raise RegistryUnreachable(
+                f"the schema registry is not asked for {wait_s:.2f} s, because records named too many schema ids that it "
+                "does not know"
+            )
+        if wait_s > 0:
+            self._sleep(wait_s)
 
     def version(self, subject: str, version: int, *, deleted: bool = False) -> RegisteredSchema:
         """One version of a subject; with `deleted`, also one that has been deleted softly."""

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.schemas.registry_client import (
     JSON_SCHEMA,
+    MISSING_TTL_S,
     PROTOBUF,
     NamedSchema,
     Reference,
@@ -18,6 +19,7 @@ from headrace.schemas.registry_client import (
     SchemaRegistryClient,
 )
 from headrace.schemas.registry_transport import Answer, RegistryUnreachable
+from headrace.schemas.unknown_id_budget import A_SECOND, BURST
 
 GUID = UUID("89791762-2336-186f-9674-299b90a802e2")
 
@@ -74,9 +76,9 @@ def test_a_guid_has_a_path_of_its_own() -> None:
 
 
 def test_an_unknown_schema_is_refused_and_asked_for_again() -> None:
-    table = Table({})
-    client = SchemaRegistryClient(table)
-    for _ in range(2):
+    table, now = Table({}), [0.0]
+    client = SchemaRegistryClient(table, clock=lambda: now[0])
+    for now[0] in (0.0, MISSING_TTL_S):
         with pytest.raises(RegistryRefused, match="Schema not found; error code: 40403") as refused:
             client.schema(1)
         assert refused.value.status == 404
@@ -103,6 +105,54 @@ def test_a_not_found_that_is_none_of_a_registry_is_not_remembered() -> None:
         client.schema(7)
     table.answers["GET", "/schemas/ids/7"] = {"schema": '"int"'}
     assert client.schema(7).schema == Schema('"int"')
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def test_a_topic_of_unknown_ids_does_not_flood_the_registry() -> None:
+    table, clock = Table({}), Clock()
+    client = SchemaRegistryClient(table, clock=clock, sleep=clock.sleep)
+    for schema_id in range(BURST + 500):
+        with pytest.raises(RegistryRefused, match="40403"):
+            client.schema(schema_id)
+    assert len(table.asked) == BURST + 500  # each was asked for: no verdict is guessed
+    assert clock.now_s == pytest.approx(500 / A_SECOND)
+    table.answers["GET", "/schemas/ids/7"] = {"schema": '"int"'}
+    assert client.schema(7).schema == Schema('"int"')
+
+
+def test_known_ids_are_not_kept_waiting() -> None:
+    table, clock = Table({}), Clock()
+    client = SchemaRegistryClient(table, clock=clock, sleep=clock.sleep)
+    table.answers = {("GET", f"/schemas/ids/{each}"): {"schema": '"int"'} for each in range(900)}
+    for schema_id in range(900):
+        client.schema(schema_id)
+    assert clock.now_s == 0
+
+
+def test_a_reader_that_must_not_wait_is_told_that_the_registry_is_not_asked() -> None:
+    table, clock = Table({}), Clock()
+    client = SchemaRegistryClient(table, clock=clock, sleep=clock.sleep, max_wait_s=0.0)
+    for schema_id in range(BURST):
+        with pytest.raises(RegistryRefused):
+            client.schema(schema_id)
+    with pytest.raises(RegistryUnreachable, match=r"not asked for 0\.02 s, because records named"):
+        client.schema(BURST)
+    assert len(table.asked) == BURST
+    clock.now_s += 1 / A_SECOND
+    with pytest.raises(RegistryRefused):
+        client.schema(BURST)
 
 
 def test_an_error_without_a_body_has_the_code_of_its_status() -> None:
