@@ -55,6 +55,7 @@ from headrace.broker.apis import (
     produce,
     sync_group,
     txn_offset_commit,
+    update_features,
     write_txn_markers,
 )
 from headrace.broker.internal_apis import ask_controller, pull_changes
@@ -103,6 +104,7 @@ APIS: Final[Mapping[ApiKey, ModuleType]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments,
     ApiKey.OFFSET_DELETE: offset_delete,
+    ApiKey.UPDATE_FEATURES: update_features,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.DESCRIBE_PRODUCERS: describe_producers,
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions,

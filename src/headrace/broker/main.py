@@ -23,6 +23,7 @@ from headrace.broker.wiring import BrokerInputs, BrokerParts
 from headrace.controller.brokers import ShutdownWanted
 from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
+from headrace.controller.features import SUPPORTED_LEVELS
 from headrace.coordination.membership import BrokerRegistration, cluster_id, prepare
 from headrace.coordination.nodes import (
     DEFAULT_BROKER,
@@ -286,6 +287,11 @@ class Broker:
             previous_broker_epoch=previous.broker_epoch,
             clean_since_epoch=previous.since_epoch,
             incarnation=incarnation,
+            features={
+                name: {"min_version": 0, "max_version": level}
+                for name, level in SUPPORTED_LEVELS.items()
+                if level > 0
+            },
         )
 
     async def _after_deletion(self, topics: list[tuple[str, UUID]], paths: list[str]) -> None:

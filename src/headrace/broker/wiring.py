@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 from uuid import UUID
 
 from headrace.broker import api_table
@@ -61,6 +60,7 @@ from headrace.broker.upkeep.housekeeping import Housekeeping
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.core import ControllerSettings
 from headrace.controller.driver import ControllerDriver
+from headrace.controller.features import TRANSACTION_VERSION
 from headrace.controller.producer_ids import AllocateProducerIds, ProducerIdBlock
 from headrace.coordination.store import Store
 from headrace.coordinator.coordinator_type import CoordinatorHost
@@ -82,9 +82,6 @@ from headrace.replication.partition_table import PartitionTable
 from headrace.settings.broker_settings import BrokerSettings
 from headrace.settings.live_settings import LiveSettings
 from headrace.wire.refusal import Refusal
-
-# Level of the feature transaction.version that every cluster has.
-TRANSACTION_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +217,7 @@ class BrokerParts:
             transaction_coordinator(
                 transaction_settings(settings),
                 write_markers=self.marker_sending.write,
-                transaction_version=lambda: TRANSACTION_VERSION,
+                transaction_version=lambda: self.cluster.state.features.get(TRANSACTION_VERSION, 0),
             ),
             host,
             partition_count=self._transaction_partitions,

@@ -34,6 +34,7 @@ TOOLS: Final = {
     "dump-log": "print segment and index files",
     "broker-api-versions": "print the API versions that brokers offer",
     "cluster": "print the id and the endpoints of a cluster",
+    "features": "print and change the levels of the cluster's features",
     "producer-perf-test": "measure how fast records are written",
     "consumer-perf-test": "measure how fast records are read",
     "verifiable-producer": "write numbers and print what became of each",

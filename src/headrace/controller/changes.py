@@ -98,6 +98,13 @@ class ProducerIdsAllocated(msgspec.Struct, frozen=True, tag="producer_ids"):
     next_producer_id: int
 
 
+class FeaturesFinalized(msgspec.Struct, frozen=True, tag="features"):
+    """These levels of features are in force; the epoch grows with every change."""
+
+    levels: dict[str, int]
+    epoch: int
+
+
 Change = (
     ControllerElected
     | BrokerRegistered
@@ -110,13 +117,14 @@ Change = (
     | ReplicasRemoved
     | ConfigChanged
     | ProducerIdsAllocated
+    | FeaturesFinalized
 )
 
 
 # Tags of the kinds that an older broker may skip, because without them it serves everything that it knows as before. A kind
 # belongs here if nothing that brokers agree on (topics, leaders, configs that act) depends on it where it is not known. A
 # feature does, when the controller finalizes it only after every registered broker has declared to know it.
-SKIPPABLE_KINDS: Final[frozenset[str]] = frozenset()
+SKIPPABLE_KINDS: Final[frozenset[str]] = frozenset(("features",))
 
 
 class ChangeBatch(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ and partitions (immutable values), not to the dictionaries and lists, and change
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ from headrace.controller.changes import (
     ChangeBatch,
     ConfigChanged,
     ControllerElected,
+    FeaturesFinalized,
     PartitionChanged,
     PartitionsAdded,
     ProducerIdsAllocated,
@@ -29,6 +30,7 @@ from headrace.controller.changes import (
 from headrace.controller.values import ALL_BROKERS, NO_LEADER, Broker, ConfigKind, PartitionState
 
 _NOTHING: Mapping[str, str] = {}
+NO_FEATURES_EPOCH: Final = -1
 
 
 class Topic:
@@ -65,6 +67,8 @@ class ClusterState:
         self.deleted_topics: dict[UUID, DeletedTopic] = {}
         self.configs: dict[tuple[ConfigKind, str], dict[str, str]] = {}
         self.next_producer_id = 0
+        self.features: Mapping[str, int] = {}  # finalized levels
+        self.features_epoch = NO_FEATURES_EPOCH
         self.version = 0
 
     def apply(self, change: Change) -> None:
@@ -117,6 +121,8 @@ class ClusterState:
         for topic_id, deleted in self.deleted_topics.items():
             changes.append(TopicDeleted(deleted.name, topic_id, deleted.pending))
         changes.append(ProducerIdsAllocated(self.next_producer_id))
+        if self.features_epoch != NO_FEATURES_EPOCH:
+            changes.append(FeaturesFinalized(dict(self.features), self.features_epoch))
         return changes
 
     def check(self) -> None:
@@ -190,6 +196,9 @@ class ClusterState:
         assert change.next_producer_id >= self.next_producer_id, "producer ids given out twice"
         self.next_producer_id = change.next_producer_id
 
+    def _features(self, change: FeaturesFinalized) -> None:
+        self.features, self.features_epoch = change.levels, change.epoch
+
 
 _APPLY: dict[type, Callable[[ClusterState, Any], None]] = {
     ControllerElected: ClusterState._elected,
@@ -203,6 +212,7 @@ _APPLY: dict[type, Callable[[ClusterState, Any], None]] = {
     ReplicasRemoved: ClusterState._replicas_removed,
     ConfigChanged: ClusterState._config_changed,
     ProducerIdsAllocated: ClusterState._producer_ids,
+    FeaturesFinalized: ClusterState._features,
 }
 
 

@@ -9,6 +9,7 @@ from headrace.controller.configs import AlterConfigs, ConfigAnswer
 from headrace.controller.core import Event
 from headrace.controller.create_partitions import CreatePartitions
 from headrace.controller.deletions import DeleteTopics, RemoveReplicas
+from headrace.controller.features import FeatureAnswer, UpdateFeatures
 from headrace.controller.isr import AlterPartition, AlterPartitionAnswer
 from headrace.controller.leaders import ElectLeaders
 from headrace.controller.offline_replicas import ReplicasOffline
@@ -49,6 +50,7 @@ _REQUESTS: Final = {
         ControllerRequest(ReplicasOffline, ErrorCode),
         ControllerRequest(RemoveReplicas, None),
         ControllerRequest(RaiseEpochs, ErrorCode),
+        ControllerRequest(UpdateFeatures, FeatureAnswer),
     )
 }
 

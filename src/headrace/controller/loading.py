@@ -16,6 +16,7 @@ from headrace.controller.changes import (
     Change,
     ConfigChanged,
     ControllerElected,
+    FeaturesFinalized,
     ProducerIdsAllocated,
     TopicCreated,
     TopicDeleted,
@@ -23,6 +24,7 @@ from headrace.controller.changes import (
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import config_at
 from headrace.controller.core import MIN_ISR, Group, NodeVersions, is_partition_path
+from headrace.controller.features import epoch_of
 from headrace.controller.values import Broker, ConfigKind, Endpoint, PartitionState
 from headrace.coordination.nodes import (
     UNREADABLE_TOPIC_CONFIG,
@@ -31,6 +33,7 @@ from headrace.coordination.nodes import (
     BrokerSessionNode,
     ConfigNode,
     DeletedTopicNode,
+    FeatureNode,
     MalformedNode,
     PartitionStateNode,
     ProducerIdBlockNode,
@@ -65,6 +68,7 @@ class Trees(msgspec.Struct, frozen=True, kw_only=True):
     epochs: Tree
     deleted_topics: Tree
     producer_ids: Node | None
+    features: Node | None = None
 
 
 async def load(store: Store, broker_id: int, controller_epoch: int) -> Picture:
@@ -75,6 +79,7 @@ async def load(store: Store, broker_id: int, controller_epoch: int) -> Picture:
         epochs=await store.get_tree(BrokerEpochNode.ROOT),
         deleted_topics=await store.get_tree(DeletedTopicNode.ROOT),
         producer_ids=await store.get(ProducerIdBlockNode.PATH),
+        features=await store.get(FeatureNode.PATH),
     )
     return picture_of(trees, ControllerElected(broker_id, controller_epoch))
 
@@ -90,6 +95,7 @@ def picture_of(trees: Trees, election: ControllerElected) -> Picture:
         _replace_unreadable_config(picture, name)
     _add_epochs(picture, trees.epochs)
     _add_producer_ids(picture, trees.producer_ids)
+    _add_features(picture, trees.features)
     return picture
 
 
@@ -105,7 +111,13 @@ async def registrations(store: Store) -> dict[int, Registration]:
             _log.error("a registration makes no sense and is left out: %s: %s", path, error)
             continue
         found[broker_id] = Registration(
-            broker=Broker(broker_id, node.created_txn, endpoints, registered.rack),
+            broker=Broker(
+                broker_id,
+                node.created_txn,
+                endpoints,
+                registered.rack,
+                features=registered.feature_levels,
+            ),
             previous_epoch=registered.previous_broker_epoch,
             clean_since_epoch=registered.clean_since_epoch,
             directories=registered.directories,
@@ -206,6 +218,18 @@ def _add_producer_ids(picture: Picture, block: Node | None) -> None:
         picture.faults.append(f"no producer ids are given out before this is mended: {error}")
         return
     picture.state.apply(ProducerIdsAllocated(next_id))
+
+
+def _add_features(picture: Picture, node: Node | None) -> None:
+    if node is None:
+        return
+    picture.nodes.known[FeatureNode.PATH] = node.version
+    try:
+        levels = FeatureNode.decode(node.data).features
+    except MalformedNode as error:
+        picture.faults.append(f"no feature is in force before this is mended: {error}")
+        return
+    picture.state.apply(FeaturesFinalized(levels, epoch_of(node.version)))
 
 
 def _add_topics(picture: Picture, tree: Tree) -> dict[str, str]:

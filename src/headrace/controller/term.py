@@ -16,6 +16,7 @@ from headrace.controller.brokers import BrokersSeen
 from headrace.controller.changes import ChangeBatch, ChangeLog
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.core import ConfigRules, ControllerSettings, Core, Decision, Event
+from headrace.controller.features import FinalizeDefaults
 from headrace.controller.loading import living_sessions, load, registrations
 from headrace.controller.machine import ControllerMachine
 from headrace.coordination.store import Store, StoreFailed, StoreRefused, WriteUncertain
@@ -78,6 +79,7 @@ class Term:
         seen = await self._look(self.machine)
         # Once only: if everything has to be read again, the brokers are looked at then, and what was seen here is old.
         await self._attempt(seen)
+        await self._attempt(FinalizeDefaults())
 
     async def _look(self, machine: ControllerMachine) -> BrokersSeen:
         """Who is registered, and whose session lives. The registrations first: who is in neither has lost its session."""
@@ -135,12 +137,27 @@ class Term:
                 continue
             machine.core.nodes.written(picture.leftovers)
             machine.written(event, decision)
+            if not await self._finalize_features(machine):
+                continue
             self._machine = machine
             # A new log of changes at a later offset: whoever follows the old one gets a snapshot.
             self._change_log = ChangeLog(epoch, first_offset=self._change_log.next_offset + 1)
             self._publish(self.snapshot())
             return
         raise StoreFailed("no peace to read in")
+
+    async def _finalize_features(self, machine: ControllerMachine) -> bool:
+        """False if the picture was wrong."""
+        event = FinalizeDefaults()
+        decision = machine.decide(event)
+        if decision.groups:
+            try:
+                await controllership.write(self._parts.store, self._epoch_fence, decision.groups)
+            except (StoreRefused, WriteUncertain) as surprise:
+                _log.warning("controller reads everything again: %s", surprise)
+                return False
+            machine.written(event, decision)
+        return True
 
     def snapshot(self) -> ChangeBatch:
         """All that is true now, for a reader that knows nothing."""

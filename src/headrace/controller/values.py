@@ -28,6 +28,7 @@ class Broker(msgspec.Struct, frozen=True):
 
     `offline` are replicas (topic id and partition) that it says it cannot use, because a disk of its own failed.
     `directories` are the ids of its log directories, with those that it could not open at its start.
+    `features` are the features that it knows, each with its highest level.
     """
 
     broker_id: int
@@ -37,6 +38,7 @@ class Broker(msgspec.Struct, frozen=True):
     shutting_down: bool = False
     offline: frozenset[tuple[UUID, int]] = frozenset()
     directories: tuple[str, ...] = ()
+    features: tuple[tuple[str, int], ...] = ()
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of a listener."""

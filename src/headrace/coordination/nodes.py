@@ -75,6 +75,16 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True, tag_field="version",
     directories: tuple[str, ...] = ()
     offline_directories: int = 0
 
+    @property
+    def feature_levels(self) -> tuple[tuple[str, int], ...]:
+        """The features that the broker knows, each with its highest level; without those that make no sense."""
+        found = []
+        for name, levels in sorted(self.features.items()):
+            highest = levels.get("max_version") if isinstance(levels, dict) else None
+            if isinstance(highest, int):
+                found.append((name, highest))
+        return tuple(found)
+
     @staticmethod
     def path(broker_id: int) -> str:
         return f"/brokers/ids/{broker_id}"
@@ -321,6 +331,22 @@ class DeletedTopicNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
         return _decode(_DELETED_TOPIC, path, data)
 
 
+class FeatureNode(msgspec.Struct, frozen=True, tag_field="version", tag=2):
+    """The finalized level of each feature, as Kafka has them: status 1 says that they are in force."""
+
+    PATH: ClassVar[str] = "/feature"
+
+    features: dict[str, int]
+    status: int = 1
+
+    def encode(self) -> bytes:
+        return _encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "FeatureNode":
+        return _decode(_FEATURE, cls.PATH, data)
+
+
 class ProducerIdBlockNode(msgspec.Struct, frozen=True, tag_field="version", tag=1):
     """The block of producer ids given out last. Numbers as text, as Kafka has them."""
 
@@ -356,4 +382,5 @@ _TOPIC = msgspec.json.Decoder(TopicNode)
 _PARTITION_STATE = msgspec.json.Decoder(PartitionStateNode)
 _CONFIG = msgspec.json.Decoder(ConfigNode)
 _DELETED_TOPIC = msgspec.json.Decoder(DeletedTopicNode)
+_FEATURE = msgspec.json.Decoder(FeatureNode)
 _PRODUCER_ID_BLOCK = msgspec.json.Decoder(ProducerIdBlockNode)

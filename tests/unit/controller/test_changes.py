@@ -40,7 +40,7 @@ def test_a_batch_as_bytes() -> None:
         b'{"controller_epoch":4,"next_offset":12,"changes":['
         b'{"type":"broker","broker":{"broker_id":1,"epoch":9,"endpoints":[{"listener":"PLAINTEXT",'
         b'"host":"h","port":9092,"security_protocol":"PLAINTEXT"}],"rack":"r",'
-        b'"shutting_down":false,"offline":[],"directories":[]}},'
+        b'"shutting_down":false,"offline":[],"directories":[],"features":[]}},'
         b'{"type":"topic","name":"t","topic_id":"5d1ae0c6-3b1f-4a86-9d55-0f6c3a0b8e21",'
         b'"partitions":[{"replicas":[1,2],"isr":[1,2],"leader":1,"leader_epoch":0,'
         b'"partition_epoch":0}]},'

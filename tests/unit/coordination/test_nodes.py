@@ -15,6 +15,7 @@ from headrace.coordination.nodes import (
     ControllerEpochNode,
     ControllerNode,
     DeletedTopicNode,
+    FeatureNode,
     MalformedNode,
     PartitionStateNode,
     ProducerIdBlockNode,
@@ -64,6 +65,7 @@ EXAMPLES = {
     PartitionStateNode.path("orders", 1): SHRUNK.encode(),
     ConfigNode.path("topics", "orders"): ConfigNode({"retention.ms": "60000"}).encode(),
     DeletedTopicNode.path(TOPIC_ID): DeletedTopicNode("orders", (1, 2)).encode(),
+    FeatureNode.PATH: FeatureNode({"transaction.version": 2}).encode(),
     ProducerIdBlockNode.PATH: ProducerIdBlockNode.of(1, 2000, 1000).encode(),
 }
 
@@ -97,6 +99,7 @@ def test_every_example_is_read_back() -> None:
     assert ConfigNode.decode(path, documented[path]).config == {"retention.ms": "60000"}
     path = DeletedTopicNode.path(TOPIC_ID)
     assert DeletedTopicNode.decode(path, documented[path]).pending == (1, 2)
+    assert FeatureNode.decode(documented[FeatureNode.PATH]).features == {"transaction.version": 2}
     block = ProducerIdBlockNode.decode(documented[ProducerIdBlockNode.PATH])
     assert (block.block_start, block.next_start) == ("2000", 3000)
 

@@ -7,33 +7,34 @@ Errors: UNSUPPORTED_VERSION (in a v0 body that every client can read), INVALID_R
 import re
 from typing import Final
 
+from headrace.broker.cluster.cluster_view import ClusterView
 from headrace.broker.requests.advertised_apis import AdvertisedApis
 from headrace.broker.requests.request_context import RequestContext
+from headrace.controller.features import SUPPORTED_LEVELS
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    FinalizedFeatureKey,
     SupportedFeatureKey,
 )
 
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_ZERO: Final = 4
-# Kafka's features, each at the level that means "not there": what clients and `kafka-features describe` go by.
+# Those with the highest level 0 are not there; clients and `kafka-features describe` go by their names.
 _FEATURES: Final = tuple(
-    SupportedFeatureKey(name=name, min_version=0, max_version=0)
-    for name in (
-        "eligible.leader.replicas.version",
-        "group.version",
-        "share.version",
-        "streams.version",
-        "transaction.version",
-    )
+    SupportedFeatureKey(name=name, min_version=0, max_version=level)
+    for name, level in SUPPORTED_LEVELS.items()
 )
 
 
 def handle(
-    request: ApiVersionsRequest, context: RequestContext, *, advertised_apis: AdvertisedApis
+    request: ApiVersionsRequest,
+    context: RequestContext,
+    *,
+    advertised_apis: AdvertisedApis,
+    cluster: ClusterView,
 ) -> ApiVersionsResponse:
     if context.version >= 3 and not (
         _SOFTWARE_NAME.fullmatch(request.client_software_name)
@@ -46,5 +47,10 @@ def handle(
             for key, first, last in advertised_apis
         ],
         supported_features=_FEATURES if context.version >= _FIRST_WITH_ZERO else (),
-        finalized_features_epoch=0,
+        finalized_features_epoch=cluster.state.features_epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in cluster.state.features.items()
+            if level > 0
+        ],
     )
