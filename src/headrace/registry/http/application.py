@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.registry.http.answer_cache import AnswerCache
 from headrace.registry.http.answers import EXCEPTION_HANDLERS, Negotiation
 from headrace.registry.http.compatibility_resource import CompatibilityResource
 from headrace.registry.http.endpoint_names import ENDPOINT_NAMES
@@ -50,6 +51,7 @@ def registry_application(instance: Instance, *, cluster_id: str, group_id: str) 
             Middleware(Watched, metrics=metrics),
             Middleware(Authentication),
             Middleware(Negotiation),
+            Middleware(AnswerCache, change_number=lambda: service.subjects.change_number),
             Middleware(PathRewriting, subjects=service.subjects),
         ],
         exception_handlers=EXCEPTION_HANDLERS,

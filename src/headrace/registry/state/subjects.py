@@ -78,6 +78,7 @@ class Subjects:
         self._modes: dict[str | None, str] = {}
         # The ids, with their contexts, of schemas that refer to a version.
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        self.change_number = 0  # of the records that were taken in; answers hold while it stays
 
     # ---- questions
 
@@ -224,6 +225,7 @@ class Subjects:
 
     def apply(self, entry: Entry) -> None:
         """Take in the next record of `_schemas`."""
+        self.change_number += 1
         match entry.key:
             case SchemaKey(subject=subject, version=version):
                 if isinstance(entry.value, SchemaValue):
