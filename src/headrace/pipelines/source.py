@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from headrace.pipelines.reading.prefetched_rows import PrefetchingReader
+from headrace.pipelines.spark.frozen_imports import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,9 @@ class HeadraceDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSinkWriter:  # noqa: FBT001, N802
         from headrace.pipelines.writing.sink import StreamSinkWriter
 
-        return StreamSinkWriter(dict(self.options), schema)
+        writer = StreamSinkWriter(dict(self.options), schema)
+        freeze_imports()  # Spark asks for the writer twice a batch: for its plan and its commit
+        return writer
 
 
 class RangePartition(InputPartition):
@@ -276,6 +279,7 @@ def _rows(
 
     for each in partition.ranges:
         yield from read_range(each, columns, options)
+    freeze_imports()
 
 
 def _checked_columns(schema: StructType, options: SourceOptions) -> SourceColumns:

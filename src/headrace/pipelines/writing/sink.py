@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from headrace.pipelines.options.sink_options import SinkOptions, parse_sink_options
+from headrace.pipelines.spark.frozen_imports import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,9 @@ class StreamSinkWriter(DataSourceStreamArrowWriter):
 def _written(batches: Iterator[pa.RecordBatch], options: SinkOptions) -> Written:
     from headrace.pipelines.writing.row_writing import write_rows
 
-    return Written(write_rows(batches, options))
+    written = Written(write_rows(batches, options))
+    freeze_imports()
+    return written
 
 
 def _prepare_schemas(options: SinkOptions) -> None:

@@ -1,0 +1,1 @@
+"""What the benchmark of pipelines runs inside Spark's Python processes."""
