@@ -1,10 +1,12 @@
 """Documents are validated in processes that end over a schema that takes too long; the next document is validated again."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psutil
 import pytest
 
 from headrace.rest.payloads.json_schema_data import SchemaDocuments
@@ -84,6 +86,35 @@ def test_a_schema_that_is_nested_too_deeply(processes: ValidatorProcesses) -> No
     with pytest.raises(UnusableSchema):
         processes.compile(SchemaDocuments.of(deep, {}))
     processes.validate(NUMBER, b"1")
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_a_process_that_does_not_answer_is_ended(size: int) -> None:
+    """A small document is written and not answered; a large one cannot even be written."""
+    processes = ValidatorProcesses(silence_s=3.0, count=1)
+    try:
+        _validate_in_the_end(processes)
+        [stopped] = [
+            each
+            for each in psutil.Process().children()
+            if ValidatorProcesses.__module__ in each.cmdline()
+        ]
+        stopped.suspend()
+        with pytest.raises(NotOfSchema, match=r"did not answer within 3 s"):
+            processes.validate(NUMBER, b"1" * size)
+        assert not stopped.is_running()
+        _validate_in_the_end(processes)
+    finally:
+        processes.close()
+
+
+def _validate_in_the_end(processes: ValidatorProcesses) -> None:
+    """On a busy machine a process may take longer to start than it may be silent."""
+    for _ in range(10):
+        with contextlib.suppress(NotOfSchema):
+            processes.validate(NUMBER, b"1")
+            return
+    pytest.fail("nothing was validated")
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -3,19 +3,23 @@
 Messages are msgpack with a length in front, tasks on standard input, results on standard output. A process keeps the
 schemas that it has compiled; it is sent a schema only when it does not know the schema's key. It ends when its standard
 input does, and the operating system ends it when a task has used up its CPU time, whoever waits for it. CPU time and not
-the clock's, because a busy machine is not the schema's fault. As a program (`-m`) this module is that process.
+the clock's, because a busy machine is not the schema's fault. A process that does not answer for much longer is stopped or
+stuck, and is ended by who waits for it. As a program (`-m`) this module is that process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
+import select
 import signal
 import struct
 import subprocess
 import sys
 import threading
-from typing import BinaryIO, Final
+import time
+from typing import IO, BinaryIO, Final
 
 import msgspec
 
@@ -24,6 +28,7 @@ from headrace.rest.payloads.schema_codec import NotOfSchema, UnusableSchema
 
 PROCESSES: Final = 4  # of which one works unless schemas take long
 MAX_CPU_SECONDS: Final = 2.0
+SILENCE_SECONDS: Final = 30.0  # much longer than it takes to get that CPU time on a busy machine
 _MAX_MEMORY_BYTES: Final = 2 << 30
 _LENGTH: Final = struct.Struct(">I")
 
@@ -51,8 +56,14 @@ class ValidatorProcesses:
     Asks the process that was idle last, so that the others are started only when schemas take long.
     """
 
-    def __init__(self, *, max_cpu_s: float = MAX_CPU_SECONDS, count: int = PROCESSES) -> None:
-        self._processes = [_ValidatorProcess(max_cpu_s) for _ in range(count)]
+    def __init__(
+        self,
+        *,
+        max_cpu_s: float = MAX_CPU_SECONDS,
+        silence_s: float = SILENCE_SECONDS,
+        count: int = PROCESSES,
+    ) -> None:
+        self._processes = [_ValidatorProcess(max_cpu_s, silence_s) for _ in range(count)]
         self._idle = list(self._processes)
         self._free = threading.Semaphore(count)
 
@@ -90,25 +101,30 @@ class ValidatorProcesses:
 class _ValidatorProcess:
     """Starts the process when it is first needed, and again after it ended. Used by one thread at a time."""
 
-    def __init__(self, max_cpu_s: float) -> None:
+    def __init__(self, max_cpu_s: float, silence_s: float) -> None:
         self._max_cpu_s = max_cpu_s
+        self._silence_s = silence_s
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, task: _Task) -> _Result:
-        """The result. Raises NotOfSchema where the process ended over it."""
+        """The result. Raises NotOfSchema where the process ended over it, or did not answer."""
         process = self._process
         if process is None or process.poll() is not None:
             process = self._process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         message = _encode(task)
+        deadline = time.monotonic() + self._silence_s
         try:
-            process.stdin.write(_LENGTH.pack(len(message)) + message)
-            process.stdin.flush()
-            head = process.stdout.read(_LENGTH.size)
-            if len(head) == _LENGTH.size:
-                return _decode_result(process.stdout.read(_LENGTH.unpack(head)[0]))
-        except (OSError, ValueError, msgspec.MsgspecError):
+            _write(process.stdin, _LENGTH.pack(len(message)) + message, deadline)
+            (length,) = _LENGTH.unpack(_read(process.stdout, _LENGTH.size, deadline))
+            return _decode_result(_read(process.stdout, length, deadline))
+        except TimeoutError:
+            self.end()
+            raise NotOfSchema(
+                f"the process that validates by JSON Schema did not answer within {self._silence_s:g} s"
+            ) from None
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError):
             pass  # the process has ended, or is being ended
         self.end()
         if process.returncode == -signal.SIGPROF:
@@ -129,12 +145,49 @@ class _ValidatorProcess:
                     pipe.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(self._max_cpu_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,  # keys of the proxy's terminal are for the proxy
         )
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+        return process
+
+
+def _write(pipe: IO[bytes], message: bytes, deadline: float) -> None:
+    """Raises TimeoutError, and OSError where nobody reads any more."""
+    left = memoryview(message)
+    while left:
+        written: int | None = pipe.write(left)  # None where the pipe is full: it has no buffer
+        if written is None:
+            _wait(pipe, select.POLLOUT, deadline)
+        else:
+            left = left[written:]
+
+
+def _read(pipe: IO[bytes], length: int, deadline: float) -> bytes:
+    """Raises TimeoutError, and EOFError where the writer has ended."""
+    found = bytearray()
+    while len(found) < length:
+        _wait(pipe, select.POLLIN, deadline)
+        part: bytes | None = pipe.read(length - len(found))
+        if part is None:  # nothing yet
+            continue
+        if not part:
+            raise EOFError
+        found += part
+    return bytes(found)
+
+
+def _wait(pipe: IO[bytes], event: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(pipe, event)
+    if not poll.poll(max(deadline - time.monotonic(), 0) * 1000):
+        raise TimeoutError
 
 
 def serve(tasks: BinaryIO, results: BinaryIO, max_cpu_s: float) -> None:
