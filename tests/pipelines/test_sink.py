@@ -1,7 +1,10 @@
 """The sink on a real broker and a real Spark: partitions, topics, headers, compression, large batches."""
 
+import gc
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -116,3 +119,17 @@ def test_a_thread_writes_once_the_session_is_active_in_it(
         thread.submit(make_active, spark).result()
         thread.submit(writer.save).result()
     assert set(topics.values(topic)) == {b"0", b"1", b"2"}
+
+
+def test_the_next_task_of_a_worker_finds_its_imports_frozen(
+    spark: SparkSession, topics: Topics
+) -> None:
+    """Spark collects all garbage after each task: with the imports, that takes longer than a small task."""
+
+    def frozen(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"count": [gc.get_freeze_count()]})
+
+    rows = spark.range(10).selectExpr("cast(id as string) as value").coalesce(1)
+    write(rows, topics, topic=topics.create("frozen", 1))
+    [found] = spark.range(1).coalesce(1).mapInArrow(frozen, "count long").collect()
+    assert found["count"] > 10_000
