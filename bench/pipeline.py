@@ -178,7 +178,7 @@ def _turns_line(
     return Line(
         what=what,
         value=median(ratios),
-        at_most=1.1 if beside == "kafka" else 1.15,
+        at_most=1.1 if beside == "kafka" else None,
         detail=f"{detail}turns {min(ratios):.2f} to {max(ratios):.2f}",
     )
 

@@ -127,7 +127,7 @@ def test_the_next_task_of_a_worker_finds_its_imports_frozen(
     """Spark collects all garbage after each task: with the imports, that takes longer than a small task."""
 
     def frozen(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch([pa.array([gc.get_freeze_count()])], names=["count"])
+        yield pa.RecordBatch.from_arrays([pa.array([gc.get_freeze_count()])], names=["count"])
 
     rows = spark.range(10).selectExpr("cast(id as string) as value").coalesce(1)
     write(rows, topics, topic=topics.create("frozen", 1))
