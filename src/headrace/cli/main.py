@@ -32,6 +32,7 @@ TOOLS: Final = {
     "leader-election": "have leaders of partitions elected",
     "log-dirs": "print what lies in the brokers' log directories",
     "dump-log": "print segment and index files",
+    "transactions": "look at transactions, and end hanging ones",
     "broker-api-versions": "print the API versions that brokers offer",
     "cluster": "print the id and the endpoints of a cluster",
     "features": "print and change the levels of the cluster's features",

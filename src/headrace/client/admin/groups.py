@@ -29,6 +29,8 @@ from headrace.wire.refusal import Refusal, Refused, require
 
 T = TypeVar("T")
 
+GROUP_KEY = 0
+TRANSACTION_KEY = 1
 CONSUMER_PROTOCOL = "consumer"
 CLASSIC = "Classic"
 CONSUMER = "Consumer"
@@ -79,8 +81,8 @@ def find_coordinator(admin: Admin, group_id: str) -> Node:
     return admin.settle(lambda: _find_coordinator_once(admin, group_id))
 
 
-def _find_coordinator_once(admin: Admin, group_id: str) -> Node:
-    request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=[group_id])
+def _find_coordinator_once(admin: Admin, key: str, key_type: int = GROUP_KEY) -> Node:
+    request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     answer = admin.ask_any_once(request)
     found = answer.coordinators[0] if answer.coordinators else answer
     require(found.error_code, found.error_message)
@@ -89,16 +91,20 @@ def _find_coordinator_once(admin: Admin, group_id: str) -> Node:
 
 def ask_coordinator(
     admin: Admin,
-    group_id: str,
+    key: str,
     request: Request[R],
     read: Callable[[R, Node], T],
     *,
     at_most: int | None = None,
+    key_type: int = GROUP_KEY,
 ) -> T:
-    """Ask a group's coordinator; `read` turns the answer into the result or raises Refused. Asked again if it moved."""
+    """Ask the coordinator of a group or a transactional id; `read` turns the answer into the result or raises Refused.
+
+    Asked again if the coordinator moved.
+    """
 
     def attempt() -> T:
-        coordinator = _find_coordinator_once(admin, group_id)
+        coordinator = _find_coordinator_once(admin, key, key_type)
         answer = admin.ask_once(coordinator.broker_id, request, at_most=at_most)
         return read(answer, coordinator)
 
