@@ -22,7 +22,7 @@ MakeTopic = Callable[..., str]
 KINDS: dict[str, type[HeadraceProcess | HeadraceCluster | ApacheKafka]] = {
     kind.name: kind for kind in (HeadraceProcess, HeadraceCluster, ApacheKafka)
 }
-CLIENT_SUITES = ("test_groups", "test_offsets", "test_records")
+CLIENT_SUITES = ("test_groups", "test_offsets", "test_records", "test_transactions")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

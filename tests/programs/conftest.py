@@ -22,7 +22,7 @@ KAFKA_TOOLS = (
     *("topics", "console-producer", "console-consumer", "consumer-groups", "configs"),
     *("get-offsets", "delete-records", "log-dirs", "dump-log", "broker-api-versions", "cluster"),
     *("producer-perf-test", "consumer-perf-test", "verifiable-producer", "verifiable-consumer"),
-    *("reassign-partitions", "leader-election", "storage"),
+    *("reassign-partitions", "leader-election", "storage", "transactions"),
 )
 
 

@@ -43,6 +43,7 @@ TALKING = {
     "reassign-partitions": ["--verify", "--wait", "--reassignment-json-file", "{plan}"],
     "leader-election": ["--election-type", "preferred", "--all-topic-partitions"],
     "log-dirs": ["--describe"],
+    "transactions": ["list"],
     "broker-api-versions": [],
     "cluster": ["list-endpoints"],
     "producer-perf-test": [

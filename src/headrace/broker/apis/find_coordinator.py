@@ -1,13 +1,10 @@
-"""FindCoordinator (10), versions 0-6: which broker answers for a group.
+"""FindCoordinator (10), versions 0-6: which broker answers for a group or a transactional id.
 
 v1 key type, error message · v3 flexible · v4 several keys, each with its own error (KIP-699) · v5, v6 as v4, for newer error
-codes and share groups. The first request for a group brings `__consumer_offsets` into being.
+codes and share groups. The first request for a group or a transactional id brings the coordinator's topic into being.
 Errors, per key: COORDINATOR_NOT_AVAILABLE while that topic or its leader is missing, INVALID_REQUEST for a key type that
 is not offered.
-Left out: coordinators of transactions (type 1) and of share groups' state (type 2). A producer with a transactional id must
-fail at once and say why. From v4 on INVALID_REQUEST does that: Java's producer shows the message. Clients that speak older
-versions (librdkafka up to v2) would try again for ever after INVALID_REQUEST; they give up at once, with the message, after
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+Left out: coordinators of share groups' state (type 2).
 """
 
 from collections.abc import Coroutine
@@ -32,7 +29,6 @@ from headrace.wire.messages.find_coordinator import (
 
 _FIRST_WITH_KEYS: Final = 4
 _NOT_OFFERED: Final[dict[int, str]] = {
-    KeyType.TRANSACTION: "Transactions are not offered by this broker.",
     KeyType.SHARE: "Share groups are not offered by this broker.",
 }
 
@@ -62,15 +58,9 @@ def handle(
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     keys = request.coordinator_keys if context.version >= _FIRST_WITH_KEYS else (request.key,)
     coordinator = coordinators.for_key_type(request.key_type)
-    if coordinator is None or request.key_type in _NOT_OFFERED:
+    if coordinator is None:
         text = _NOT_OFFERED.get(request.key_type, f"Unknown key type {request.key_type}.")
-        is_old = context.version < _FIRST_WITH_KEYS and request.key_type == KeyType.TRANSACTION
-        refused = _Found(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            if is_old
-            else ErrorCode.INVALID_REQUEST,
-            text,
-        )
+        refused = _Found(ErrorCode.INVALID_REQUEST, text)
         return _response(context.version, [(key, refused) for key in keys])
 
     def answer() -> FindCoordinatorResponse:

@@ -10,6 +10,7 @@ from headrace.broker.apis import (
 )
 from headrace.controller.driver import ControllerDriver
 from headrace.coordination.store import StoreFailed
+from headrace.internal_topics import TRANSACTION_STATE
 from headrace.log.files.os_disk import OsDisk
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.testing.memory_disk import MemoryDisk
@@ -204,10 +205,11 @@ async def test_every_producer_gets_an_id_of_its_own(broker: OneBroker) -> None:
 
 
 @on_broker()
-async def test_malformed_and_transactional_requests_are_refused(broker: OneBroker) -> None:
+async def test_malformed_requests_for_a_producer_id_are_refused(broker: OneBroker) -> None:
+    await initialized(broker)
     for transactional_id, producer_id, epoch in (
-        ("", -1, -1),
-        ("tx", -1, -1),
+        ("", 5, -1),
+        ("tx", -1, 0),
         (None, 5, -1),
         (None, -1, 3),
     ):
@@ -217,6 +219,32 @@ async def test_malformed_and_transactional_requests_are_refused(broker: OneBroke
         response = await broker.ask(init_producer_id, asked, 4)
         assert (response.error_code, response.producer_id) == (42, -1)
         assert response.producer_epoch == -1
+
+
+async def initialized(broker: OneBroker) -> None:
+    """The topic of the transaction coordinator exists and is loaded."""
+    await broker.topic_creation.create([TRANSACTION_STATE])
+    await broker.transaction_runtime.loaded()
+
+
+@on_broker()
+async def test_a_transactional_producer_gets_its_id_and_the_next_one_its_next_epoch(
+    broker: OneBroker,
+) -> None:
+    await initialized(broker)
+    asked = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+    first = await broker.ask(init_producer_id, asked, 5)
+    second = await broker.ask(init_producer_id, asked, 5)
+    assert (first.error_code, first.producer_epoch) == (0, 0)
+    assert (second.producer_id, second.producer_epoch) == (first.producer_id, 1)
+    asked.producer_id, asked.producer_epoch = first.producer_id, first.producer_epoch
+    for version, error in ((3, 47), (4, 90)):
+        fenced = await broker.ask(init_producer_id, asked, version)
+        assert (fenced.error_code, fenced.producer_id, fenced.producer_epoch) == (error, -1, -1)
+    asked.producer_epoch = 1
+    assert (await broker.ask(init_producer_id, asked, 4)).producer_epoch == 2
+    asked.transaction_timeout_ms = 0
+    assert (await broker.ask(init_producer_id, asked, 4)).error_code == 50
 
 
 @on_broker()

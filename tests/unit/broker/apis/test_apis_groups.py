@@ -132,16 +132,24 @@ async def test_coordinators_of_another_listener_are_not_told(broker: OneBroker) 
 
 @on_broker()
 async def test_what_is_not_offered_is_said_clearly(broker: OneBroker) -> None:
-    for key_type, word in ((1, "Transactions"), (2, "Share groups"), (9, "9")):
+    for key_type, word in ((2, "Share groups"), (9, "9")):
         request = FindCoordinatorRequest(key="t", key_type=key_type, coordinator_keys=["t"])
         old = await broker.ask(find_coordinator, request, 2)
         (new,) = (await broker.ask(find_coordinator, request, 6)).coordinators
-        # Old clients try again after INVALID_REQUEST, but not after this one.
-        assert old.error_code == (53 if key_type == 1 else 42)
-        assert new.error_code == 42
+        assert old.error_code == new.error_code == 42
         assert word in (old.error_message or "")
         assert word in (new.error_message or "")
     assert OFFSETS not in broker.cluster.state.topics
+
+
+@on_broker()
+async def test_a_transactional_id_has_its_coordinator(broker: OneBroker) -> None:
+    request = FindCoordinatorRequest(key="t", key_type=1, coordinator_keys=["t"])
+    for version in (2, 6):
+        answer = await broker.ask(find_coordinator, request, version)
+        (found,) = answer.coordinators or (answer,)
+        assert (found.error_code, found.node_id) == (0, 1)
+    assert len(broker.cluster.state.topics["__transaction_state"].partitions) == 3
 
 
 # ---- members
