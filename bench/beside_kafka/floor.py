@@ -77,7 +77,7 @@ _INT32, _INT64 = Struct(">i"), Struct(">q")
 _TAKEN = bytes(2) + bytes(8) + _INT64.pack(-1) + bytes(8) + b"\1\0\0" + b"\0" + bytes(4) + b"\0"
 
 
-class Partition:
+class BatchFile:
     """A file of batches that are all as long, with as many records, as the first one."""
 
     def __init__(self, path: Path) -> None:
@@ -114,7 +114,7 @@ class Floor:
         self._port = port
         self._directory = directory
         self._counts: dict[str, int] = {}
-        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._partitions: dict[tuple[str, int], BatchFile] = {}
 
     def answer(self, frame: memoryview) -> list[Piece]:
         """The whole answer to a request, with its length, in pieces."""
@@ -145,11 +145,11 @@ class Floor:
         self._partition(name.decode(), _INT32.unpack(index)[0]).append(batch)
         return b"\2" + unsigned_varint(len(name) + 1) + name + b"\2" + index + _TAKEN
 
-    def _partition(self, topic: str, index: int) -> Partition:
+    def _partition(self, topic: str, index: int) -> BatchFile:
         found = self._partitions.get((topic, index))
         if found is None:
             path = self._directory / f"{topic}-{index}"
-            found = self._partitions[topic, index] = Partition(path)
+            found = self._partitions[topic, index] = BatchFile(path)
         return found
 
     def _control(self, asked: object) -> Response:

@@ -116,7 +116,7 @@ def test_any_kafka_will_do(apache_kafka: ApacheKafka, protocol: str) -> None:
     assert (group["members"], group["topics"]) == (1, [topic])
     assert group["lag"] > 0
     assert 0 < group["lag_s"] < 60
-    assert group["growth"] > 0
+    assert group["lag_change_per_s"] > 0
     assert (text.exit_code, text.stderr) == (0, "")
     assert f"  slow-{protocol} " in text.stdout
 

@@ -33,7 +33,7 @@ from headrace.broker.net.busy_poll import BusyPoll
 from headrace.broker.net.listener import (
     ConnectionCounts,
     ConnectionLimits,
-    ListenerParts,
+    ListenerContext,
     OpenListener,
 )
 from headrace.broker.net.memory_budget import MemoryBudget
@@ -348,7 +348,7 @@ class BrokerParts:
             clock=environment.monotonic,
             cpu_clock=environment.cpu_clock,
         )
-        parts = ListenerParts(
+        context = ListenerContext(
             network=environment.network,
             dispatch=self.dispatch,
             budget=self.budget,
@@ -359,7 +359,7 @@ class BrokerParts:
         )
         among_brokers = inputs.settings.inter_broker_listener.name
         self.listeners = [
-            OpenListener(listener, parts, is_inter_broker=listener.name == among_brokers)
+            OpenListener(listener, context, is_inter_broker=listener.name == among_brokers)
             for listener in inputs.settings.listeners
         ]
 

@@ -55,13 +55,13 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(each for each in seen if each not in self.directories)
 
 
-class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """All brokers that are registered now."""
+class UpdateBrokers(msgspec.Struct, frozen=True, kw_only=True):
+    """Event: these brokers are registered now, and no others."""
 
     registrations: Mapping[int, Registration]
 
     def decide(self, core: Core) -> Decision[None]:
-        """Take note of who came and went, and settle every partition that it touches."""
+        """Update the registrations, and leader and ISR of every partition that a broker's coming or going concerns."""
         known = core.state.brokers
         changes: list[Change] = [
             BrokerUnregistered(broker_id)
@@ -145,13 +145,13 @@ class BrokersSeen(msgspec.Struct, frozen=True, kw_only=True):
         return groups, changes
 
 
-class OfflinePartitionsSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """Something may allow an election that was impossible before, such as a config."""
+class ElectOfflinePartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """Event: elections that were impossible may be possible now, because a config has changed."""
 
     def decide(self, core: Core) -> Decision[None]:
         """Try to elect a leader for every partition without one."""
         everyone = {id_: Registration(broker=broker) for id_, broker in core.state.brokers.items()}
-        groups, changes = BrokersSeen(registrations=everyone)._settle(core, (), (), ())
+        groups, changes = UpdateBrokers(registrations=everyone)._settle(core, (), (), ())
         return Decision(answer=None, groups=tuple(groups), changes=tuple(changes))
 
 

@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from headrace.controller.brokers import OfflinePartitionsSeen, ShutdownAnswer, ShutdownWanted
+from headrace.controller.brokers import ElectOfflinePartitions, ShutdownAnswer, ShutdownWanted
 from headrace.controller.configs import AlterConfigs, ConfigAnswer
 from headrace.controller.core import Event
 from headrace.controller.create_partitions import CreatePartitions
@@ -27,46 +27,49 @@ from headrace.wire.error_code import ErrorCode
 
 
 class ControllerRequest(NamedTuple):
-    """A kind of event and the type of its answer."""
+    """A type of event, the type of its answer, and the event's name on the wire.
 
+    Brokers of different releases ask each other's controller. A name therefore stays when its class is renamed.
+    """
+
+    name: str
     event: Any
     answer: Any
 
 
-_REQUESTS: Final = {
-    request.event.__name__: request
-    for request in (
-        ControllerRequest(CreateTopics, tuple[TopicAnswer, ...]),
-        ControllerRequest(DeleteTopics, tuple[TopicAnswer, ...]),
-        ControllerRequest(CreatePartitions, tuple[TopicAnswer, ...]),
-        ControllerRequest(AlterConfigs, tuple[ConfigAnswer, ...]),
-        ControllerRequest(OfflinePartitionsSeen, None),
-        ControllerRequest(AlterPartition, AlterPartitionAnswer),
-        ControllerRequest(ElectLeaders, tuple[PartitionAnswer, ...]),
-        ControllerRequest(AlterReassignments, tuple[PartitionAnswer, ...]),
-        ControllerRequest(ListReassignments, tuple[Move, ...]),
-        ControllerRequest(AllocateProducerIds, ProducerIdBlock),
-        ControllerRequest(ShutdownWanted, ShutdownAnswer),
-        ControllerRequest(ReplicasOffline, ErrorCode),
-        ControllerRequest(RemoveReplicas, None),
-        ControllerRequest(RaiseEpochs, ErrorCode),
-        ControllerRequest(UpdateFeatures, FeatureAnswer),
-    )
-}
+_REQUESTS: Final = (
+    ControllerRequest("CreateTopics", CreateTopics, tuple[TopicAnswer, ...]),
+    ControllerRequest("DeleteTopics", DeleteTopics, tuple[TopicAnswer, ...]),
+    ControllerRequest("CreatePartitions", CreatePartitions, tuple[TopicAnswer, ...]),
+    ControllerRequest("AlterConfigs", AlterConfigs, tuple[ConfigAnswer, ...]),
+    ControllerRequest("OfflinePartitionsSeen", ElectOfflinePartitions, None),
+    ControllerRequest("AlterPartition", AlterPartition, AlterPartitionAnswer),
+    ControllerRequest("ElectLeaders", ElectLeaders, tuple[PartitionAnswer, ...]),
+    ControllerRequest("AlterReassignments", AlterReassignments, tuple[PartitionAnswer, ...]),
+    ControllerRequest("ListReassignments", ListReassignments, tuple[Move, ...]),
+    ControllerRequest("AllocateProducerIds", AllocateProducerIds, ProducerIdBlock),
+    ControllerRequest("ShutdownWanted", ShutdownWanted, ShutdownAnswer),
+    ControllerRequest("ReplicasOffline", ReplicasOffline, ErrorCode),
+    ControllerRequest("RemoveReplicas", RemoveReplicas, None),
+    ControllerRequest("RaiseEpochs", RaiseEpochs, ErrorCode),
+    ControllerRequest("UpdateFeatures", UpdateFeatures, FeatureAnswer),
+)
+_BY_NAME: Final = {request.name: request for request in _REQUESTS}
+_NAMES: Final = {request.event: request.name for request in _REQUESTS}
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_event(event: Event[Any]) -> tuple[str, bytes]:
-    """An event's kind and bytes."""
-    return type(event).__name__, _encode(event)
+    """An event's name on the wire, and its bytes."""
+    return _NAMES[type(event)], _encode(event)
 
 
 def decode_event(kind: str, data: bytes) -> Event[Any]:
     """The event that `encode_event` wrote. Raises MalformedMessage."""
-    request = _REQUESTS.get(kind)
+    request = _BY_NAME.get(kind)
     if request is None:
-        raise MalformedMessage(f"{kind!r} is nothing a controller is asked")
+        raise MalformedMessage(f"{kind!r} is no request to a controller")
     try:
         event: Event[Any] = msgspec.msgpack.decode(data, type=request.event)
     except msgspec.MsgspecError as error:
@@ -82,6 +85,6 @@ def encode_answer(answer: Any) -> bytes:
 def decode_answer(kind: str, data: bytes) -> Any:
     """The answer to an event of this kind. Raises MalformedMessage."""
     try:
-        return msgspec.msgpack.decode(data, type=_REQUESTS[kind].answer)
+        return msgspec.msgpack.decode(data, type=_BY_NAME[kind].answer)
     except msgspec.MsgspecError as error:
         raise MalformedMessage(f"answer to {kind}: {error}") from error

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from headrace.clock import Clock
 from headrace.controller import controllership
-from headrace.controller.brokers import OfflinePartitionsSeen
+from headrace.controller.brokers import ElectOfflinePartitions
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import AlterConfigs
@@ -122,7 +122,7 @@ class ControllerDriver:
         """Have something decided. Raises NotController where this broker is not it."""
         answer = await self._queued(event)
         if _touches_unclean_election(event):
-            await self._queued(OfflinePartitionsSeen())
+            await self._queued(ElectOfflinePartitions())
         return answer
 
     async def balance_leaders(self) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from headrace.controller import controllership
-from headrace.controller.brokers import BrokersSeen
+from headrace.controller.brokers import UpdateBrokers
 from headrace.controller.changes import ChangeBatch, ChangeLog
 from headrace.controller.cluster_state import ClusterState
 from headrace.controller.core import ConfigRules, ControllerSettings, Core, Decision, Event
@@ -81,11 +81,11 @@ class Term:
         await self._attempt(seen)
         await self._attempt(FinalizeDefaults())
 
-    async def _look(self, machine: ControllerMachine) -> BrokersSeen:
+    async def _look(self, machine: ControllerMachine) -> UpdateBrokers:
         """Who is registered, and whose session lives. The registrations first: who is in neither has lost its session."""
         registered = await registrations(self._parts.store)
         machine.core.sessions = await living_sessions(self._parts.store)
-        return BrokersSeen(registrations=registered)
+        return UpdateBrokers(registrations=registered)
 
     async def _attempt(self, event: Event[A]) -> Decision[A] | None:
         """None if the picture was wrong; it is the newest one again by then."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 from uuid import UUID
 
-from headrace.controller.brokers import BrokersSeen, Registration
+from headrace.controller.brokers import Registration, UpdateBrokers
 from headrace.controller.changes import ChangeBatch, ChangeLog, ControllerElected, decode, encode
 from headrace.controller.cluster_state import ClusterState, follow
 from headrace.controller.core import ControllerSettings, Core, Event, Group
@@ -88,7 +88,7 @@ class ClusterModel:
                 max_group_bytes=self.max_group_bytes,
             )
         )
-        seen = BrokersSeen(registrations=dict(self.registrations))
+        seen = UpdateBrokers(registrations=dict(self.registrations))
         decision = self.machine.decide(seen)
         self._write(decision.groups)
         self.machine.written(seen, decision)
@@ -135,7 +135,7 @@ class ClusterModel:
 
     def see(self) -> None:
         """The controller looks at who is registered."""
-        self.do(BrokersSeen(registrations=dict(self.registrations)))
+        self.do(UpdateBrokers(registrations=dict(self.registrations)))
 
     # What can be looked at.
 

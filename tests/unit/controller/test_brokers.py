@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.controller.brokers import OfflinePartitionsSeen, ShutdownWanted
+from headrace.controller.brokers import ElectOfflinePartitions, ShutdownWanted
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.leaders import ElectionType, ElectLeaders
@@ -64,7 +64,7 @@ def test_a_stale_replica_is_not_elected_unless_allowed() -> None:
     assert model.partition("t").leader == NO_LEADER
     edit = ConfigEdit(key="unclean.leader.election.enable", value="true")
     model.do(AlterConfigs(wishes=(ConfigWish(kind=ConfigKind.TOPIC, name="t", edits=(edit,)),)))
-    model.do(OfflinePartitionsSeen())
+    model.do(ElectOfflinePartitions())
     partition = model.partition("t")
     assert (partition.leader, partition.isr, partition.elr) == (1, (1,), ())
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.controller.brokers import OfflinePartitionsSeen
+from headrace.controller.brokers import ElectOfflinePartitions
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.leaders import ElectionType, ElectLeaders
 from headrace.controller.topics import CreateTopics, NewTopic
@@ -20,7 +20,7 @@ def lossy(model: ClusterModel) -> tuple[int, int]:
 def allow_unclean(model: ClusterModel) -> None:
     edit = ConfigEdit(key="unclean.leader.election.enable", value="true")
     model.do(AlterConfigs(wishes=(ConfigWish(kind=ConfigKind.TOPIC, name="t", edits=(edit,)),)))
-    model.do(OfflinePartitionsSeen())
+    model.do(ElectOfflinePartitions())
 
 
 def test_a_clean_election_gives_nothing_up() -> None:

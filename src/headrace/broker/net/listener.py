@@ -87,8 +87,8 @@ class ConnectionCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerParts:
-    """What the listeners of a broker share."""
+class ListenerContext:
+    """Dispatcher, limits and system services that all listeners of a broker use."""
 
     network: Network
     dispatch: Dispatch
@@ -102,22 +102,24 @@ class ListenerParts:
 class OpenListener:
     """One address that is being listened on: the owner of its connections."""
 
-    def __init__(self, listener: Listener, parts: ListenerParts, *, is_inter_broker: bool) -> None:
+    def __init__(
+        self, listener: Listener, context: ListenerContext, *, is_inter_broker: bool
+    ) -> None:
         """`is_inter_broker` if other brokers connect here: internal APIs are offered to them."""
         self.listener = listener
         self.listener_name = listener.name
         self.is_inter_broker = is_inter_broker
-        self.dispatch = parts.dispatch
-        self.budget = parts.budget
-        self.max_frame_bytes = parts.counts.limits.max_frame_bytes
-        self.busy_poll = parts.busy_poll
+        self.dispatch = context.dispatch
+        self.budget = context.budget
+        self.max_frame_bytes = context.counts.limits.max_frame_bytes
+        self.busy_poll = context.busy_poll
         self.buffer_pool = BufferPool()
         self.receive_area = memoryview(bytearray(_RECEIVE_BYTES))
-        self._counts = parts.counts
-        self._tasks = parts.tasks
+        self._counts = context.counts
+        self._tasks = context.tasks
         self._loop = asyncio.get_running_loop()
-        self.read_budget = ReadBudget(self._loop.call_soon, parts.monotonic)
-        self._network = parts.network
+        self.read_budget = ReadBudget(self._loop.call_soon, context.monotonic)
+        self._network = context.network
         self._socket: ListeningSocket | None = None
         self._now = self._loop.time()
 

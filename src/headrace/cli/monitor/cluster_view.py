@@ -41,7 +41,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A group. `growth` is how many records per second it falls back (or, below zero, catches up)."""
+    """A group. `lag_change_per_s` is below zero while the group catches up. None of a duration: not known."""
 
     group_id: str
     state: str
@@ -49,7 +49,7 @@ class GroupRow:
     topics: Sequence[str]
     lag: int
     lag_s: float | None
-    growth: float
+    lag_change_per_s: float
     done_in_s: float | None
 
 
@@ -238,7 +238,7 @@ def _group(
         earlier[each].lag if each in earlier else after.positions[each].lag
         for each in after.positions
     )
-    growth = (lag - was) / interval_s
+    lag_change_per_s = (lag - was) / interval_s
     waits_since = [
         position.unread_since_ms
         for position in after.positions.values()
@@ -254,8 +254,8 @@ def _group(
         topics=sorted({partition.topic for partition in after.positions}),
         lag=lag,
         lag_s=lag_s,
-        growth=round(growth, 1),
-        done_in_s=round(lag / -growth, 1) if lag and growth < 0 else None,
+        lag_change_per_s=round(lag_change_per_s, 1),
+        done_in_s=round(lag / -lag_change_per_s, 1) if lag and lag_change_per_s < 0 else None,
     )
 
 

@@ -151,11 +151,11 @@ def duration(seconds: float | None) -> str:
 
 def trend(row: GroupRow) -> str:
     """Whether a group catches up, and when it is done."""
-    if row.growth > 0:
-        return f"↗ {row.growth:,.0f}/s"
-    if row.growth < 0:
+    if row.lag_change_per_s > 0:
+        return f"↗ {row.lag_change_per_s:,.0f}/s"
+    if row.lag_change_per_s < 0:
         done = f", done in {duration(row.done_in_s)}" if row.done_in_s is not None else ""
-        return f"↘ {-row.growth:,.0f}/s{done}"
+        return f"↘ {-row.lag_change_per_s:,.0f}/s{done}"
     return "→" if row.lag else ""
 
 

@@ -90,7 +90,7 @@ class TransactionEnding(NamedTuple):
     marker: TxnMarker
 
 
-class OffsetsAsked(NamedTuple):
+class OffsetsFetched(NamedTuple):
     """One group of an OffsetFetch; below version 8 built from the request's top level."""
 
     token: Token
@@ -152,7 +152,7 @@ GroupRequestEvent = (
     | OffsetsCommitted
     | TxnOffsetsCommitted
     | TransactionEnding
-    | OffsetsAsked
+    | OffsetsFetched
     | OffsetsDeleted
     | GroupsListed
     | GroupDescribed

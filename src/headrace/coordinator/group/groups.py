@@ -200,7 +200,7 @@ class Groups:
         groups = []
         for group in asked:
             event_for = partial(
-                events.OffsetsAsked,
+                events.OffsetsFetched,
                 version=version,
                 request=group,
                 require_stable=request.require_stable,

@@ -110,7 +110,7 @@ def _decide(event: events.GroupRequestEvent, context: EventContext) -> None:
             txn_offsets.commit(event, context)
         case events.TransactionEnding():
             txn_offsets.end_transaction(event, context)
-        case events.OffsetsAsked():
+        case events.OffsetsFetched():
             offsets.fetch(event, context)
         case events.JoinRequested():
             join.join(event, context)

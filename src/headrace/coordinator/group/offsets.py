@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headrace.coordinator.group.classic.rebalance import restart_session
 from headrace.coordinator.group.event_context import EventContext
-from headrace.coordinator.group.events import OffsetsAsked, OffsetsCommitted, OffsetsDeleted
+from headrace.coordinator.group.events import OffsetsCommitted, OffsetsDeleted, OffsetsFetched
 from headrace.coordinator.group.state import ClassicGroup, GroupState
 from headrace.coordinator.group.stored_records import CommittedOffset, OffsetRecord
 from headrace.ids import NO_TOPIC_ID
@@ -159,7 +159,7 @@ def _refuse_committer(group: ClassicGroup, request: OffsetCommitRequest) -> Erro
 # -- fetch ---------------------------------------------------------------------------------------
 
 
-def fetch(event: OffsetsAsked, context: EventContext) -> None:
+def fetch(event: OffsetsFetched, context: EventContext) -> None:
     """Handle one group of an OffsetFetch."""
     request = event.request
     hard = context.state.hard
@@ -192,7 +192,7 @@ def fetch(event: OffsetsAsked, context: EventContext) -> None:
     context.reply(event.token, OffsetFetchResponseGroup(group_id=request.group_id, topics=topics))
 
 
-def _asked_id(topic: OffsetFetchRequestTopics, event: OffsetsAsked) -> UUID:
+def _asked_id(topic: OffsetFetchRequestTopics, event: OffsetsFetched) -> UUID:
     """The id in the request, or the id of the topic that has the name now: older versions send no ids."""
     return event.topic_id_of(topic.name) if topic.topic_id == NO_TOPIC_ID else topic.topic_id
 

@@ -39,7 +39,7 @@ def _refusal_of_offsets_or_view(
     event: events.OffsetsCommitted
     | events.TxnOffsetsCommitted
     | events.TransactionEnding
-    | events.OffsetsAsked
+    | events.OffsetsFetched
     | events.OffsetsDeleted
     | events.GroupsListed
     | events.GroupDescribed
@@ -52,7 +52,7 @@ def _refusal_of_offsets_or_view(
             return refused_commit(commit, error)
         case events.TxnOffsetsCommitted(request=txn_commit):
             return refused_txn_commit(txn_commit, error)
-        case events.OffsetsAsked(request=fetch, version=version):
+        case events.OffsetsFetched(request=fetch, version=version):
             return refused_fetch(fetch, _known_to_old_consumers(error), version)
         case events.OffsetsDeleted():
             return OffsetDeleteResponse(error_code=error)

@@ -11,7 +11,7 @@ from headrace.registry.http.operations import Operation, Query
 from headrace.registry.http.requests import decoded_body, flag, parameter, subject_in
 from headrace.registry.http.service import RegistryService
 from headrace.registry.rules.lookup import LATEST, version_number
-from headrace.registry.rules.schema_questions import invalid
+from headrace.registry.rules.question_builder import invalid
 from headrace.registry.rules.submitted import SubmittedSchema
 from headrace.registry.state.names import SubjectName
 

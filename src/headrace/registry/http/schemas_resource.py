@@ -30,7 +30,7 @@ from headrace.registry.http.requests import (
 )
 from headrace.registry.http.service import RegistryService
 from headrace.registry.rules.lookup import FoundSchema, FoundVersion
-from headrace.registry.rules.schema_questions import SCHEMA_TYPES
+from headrace.registry.rules.question_builder import SCHEMA_TYPES
 
 _SUBJECT = Query("subject", "a subject, or a context, in which the id is meant")
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from headrace.registry.http.answers import answer
 from headrace.registry.http.operations import Operation
 from headrace.registry.http.service import RegistryService
-from headrace.registry.rules.schema_questions import SCHEMA_TYPES
+from headrace.registry.rules.question_builder import SCHEMA_TYPES
 from headrace.services.request_metrics import RequestMetrics
 
 

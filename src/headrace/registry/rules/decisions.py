@@ -9,8 +9,8 @@ from __future__ import annotations
 from headrace.registry.compatibility import Level
 from headrace.registry.rules.deletion import Deletion
 from headrace.registry.rules.lookup import Lookup
+from headrace.registry.rules.question_builder import QuestionBuilder
 from headrace.registry.rules.registration import Registration
-from headrace.registry.rules.schema_questions import SchemaQuestions
 from headrace.registry.rules.setting_changes import SettingChanges
 from headrace.registry.state.records import (
     ConfigKey,
@@ -41,7 +41,7 @@ class Registry:
         self.subjects = subjects
         self.scopes = Scopes(subjects, default_level)
         self.lookup = Lookup(subjects)
-        self.questions = SchemaQuestions(subjects)
+        self.questions = QuestionBuilder(subjects)
         self.registration = Registration(subjects, self.scopes, self.questions, self.lookup)
         self.deletion = Deletion(subjects, self.scopes, self.lookup)
         self.settings = SettingChanges(subjects, self.scopes, mode_mutability=mode_mutability)

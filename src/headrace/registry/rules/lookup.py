@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from headrace.registry import errors
 from headrace.registry.judging.judge import Judgement
-from headrace.registry.rules.schema_questions import invalid
+from headrace.registry.rules.question_builder import invalid
 from headrace.registry.rules.submitted import SubmittedSchema
 from headrace.registry.state.metadata import Metadata, without_confluent_version
 from headrace.registry.state.names import (

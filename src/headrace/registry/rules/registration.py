@@ -11,7 +11,7 @@ import msgspec
 from headrace.registry import errors
 from headrace.registry.judging.judge import Judgement, Question
 from headrace.registry.rules.lookup import LATEST, FoundVersion, Lookup, schema_from
-from headrace.registry.rules.schema_questions import SchemaQuestions, reserved_fields
+from headrace.registry.rules.question_builder import QuestionBuilder, reserved_fields
 from headrace.registry.rules.submitted import (
     NEXT_VERSION,
     NO_ID,
@@ -44,7 +44,7 @@ class Registration:
     """Decisions over one state."""
 
     def __init__(
-        self, subjects: Subjects, scopes: Scopes, questions: SchemaQuestions, lookup: Lookup
+        self, subjects: Subjects, scopes: Scopes, questions: QuestionBuilder, lookup: Lookup
     ) -> None:
         self._subjects = subjects
         self._scopes = scopes

@@ -83,13 +83,13 @@ def test_lag_in_records_and_in_seconds_with_its_trend() -> None:
     )
     [row] = view_of(before, replace(sample(12, 0, 0), groups=group(*places))).groups
     assert (row.lag, row.lag_s) == (60, 8.0)
-    assert (row.growth, row.done_in_s) == (-20, 3.0)
+    assert (row.lag_change_per_s, row.done_in_s) == (-20, 3.0)
 
 
 def test_a_group_that_has_read_everything_is_not_behind() -> None:
     done = replace(sample(12, 5), groups=group(Position(committed=5, end_offset=5)))
     [row] = view_of(sample(10, 5), done).groups
-    assert (row.lag, row.lag_s, row.growth, row.done_in_s) == (0, 0.0, 0, None)
+    assert (row.lag, row.lag_s, row.lag_change_per_s, row.done_in_s) == (0, 0.0, 0, None)
 
 
 def test_how_long_a_group_is_behind_is_unknown_where_no_record_told_its_time() -> None:

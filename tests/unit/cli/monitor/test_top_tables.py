@@ -21,7 +21,9 @@ from headrace.cli.monitor.top_tables import (
 )
 
 
-def group_row(lag: int = 0, growth: float = 0, done_in_s: float | None = None) -> GroupRow:
+def group_row(
+    lag: int = 0, lag_change_per_s: float = 0, done_in_s: float | None = None
+) -> GroupRow:
     return GroupRow(
         group_id="g",
         state="Stable",
@@ -29,7 +31,7 @@ def group_row(lag: int = 0, growth: float = 0, done_in_s: float | None = None) -
         topics=["a", "b"],
         lag=lag,
         lag_s=1.5,
-        growth=growth,
+        lag_change_per_s=lag_change_per_s,
         done_in_s=done_in_s,
     )
 
@@ -67,8 +69,8 @@ def test_durations(seconds: float | None, text: str) -> None:
 
 
 def test_trends() -> None:
-    assert trend(group_row(lag=10, growth=5)) == "↗ 5/s"
-    assert trend(group_row(lag=10, growth=-5, done_in_s=2)) == "↘ 5/s, done in 2.0 s"
+    assert trend(group_row(lag=10, lag_change_per_s=5)) == "↗ 5/s"
+    assert trend(group_row(lag=10, lag_change_per_s=-5, done_in_s=2)) == "↘ 5/s, done in 2.0 s"
     assert trend(group_row(lag=10)) == "→"
     assert trend(group_row()) == ""
 

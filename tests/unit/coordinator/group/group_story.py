@@ -371,7 +371,7 @@ class Story:
         version: int = 9,
     ) -> OffsetFetchResponseGroup:
         token = self.ask(
-            events.OffsetsAsked(
+            events.OffsetsFetched(
                 token=self.token(),
                 version=version,
                 request=OffsetFetchRequestGroup(group_id=group_id, topics=topics),

@@ -1,6 +1,6 @@
-"""The questions that must be judged before a schema can be found, printed, compared or registered. Pure.
+"""Builds the questions for the judge: what must be parsed or compared before a schema is found, printed or registered. Pure.
 
-Resolves references: a question carries the texts of all the schemas that its own refers to.
+Resolves references: a question carries the texts of all schemas that its schema refers to.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MAX_REFERENCED_SCHEMAS: Final = 500
 _MAX_COMPARED_BYTES: Final = 32 * MAX_SCHEMA_BYTES
 
 
-class SchemaQuestions:
-    """Questions over one state."""
+class QuestionBuilder:
+    """Questions about schemas in one state of the registry."""
 
     def __init__(self, subjects: Subjects) -> None:
         self._subjects = subjects
