@@ -23,6 +23,7 @@ from headrace.log.files.checkpoint import (
     RECOVERY_POINT_FILE,
     SEEN_EPOCH_FILE,
     encode_offsets,
+    largest_offsets,
     read_offsets,
     write_topic_id,
 )
@@ -523,10 +524,9 @@ class LogDirs:
             else log.recovery_point
             for log in logs
         }
+        # Also of a log whose first segment starts there: a power loss may undo that the ones before it were removed.
         log_starts = {
-            log.topic_partition: log.log_start_offset
-            for log in logs
-            if log.log_start_offset > log.segments.first.base_offset
+            log.topic_partition: log.log_start_offset for log in logs if log.log_start_offset > 0
         }
         cleaned_to = {
             log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None
@@ -551,12 +551,15 @@ class LogDirs:
                 (CLEANER_FILE, cleaned_to),
             )
         ]
+        offsets = _largest(directory, recovery_points, log_starts, cleaned_to)
+        # The files may be in place before `checkpointed` hears: a log that is created meanwhile must know of both.
+        directory.checkpointed = largest_offsets(directory.checkpointed, offsets)
         truncated = [(log, log.truncation) for log in logs]
         moved = [log for log in logs if log.checkpointed_start != log.log_start_offset]
         return DirectoryCheckpoints(
             directory,
             files,
-            _largest(directory, recovery_points, log_starts, cleaned_to),
+            offsets,
             [(log, cut) for log, cut in truncated if cut is not None],
             [(log, log.log_start_offset, log.truncations) for log in moved],
         )
@@ -583,11 +586,8 @@ def _largest(
     directory: LogDir, *checkpoints: dict[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """The largest offset that the files have of each partition; 1 at least of one whose leader epoch is known."""
-    largest = dict.fromkeys(directory.seen_epochs, 1)
-    for offsets in (*checkpoints, directory.high_watermarks):
-        for topic_partition, offset in offsets.items():
-            largest[topic_partition] = max(offset, largest.get(topic_partition, 0))
-    return largest
+    epochs_known = dict.fromkeys(directory.seen_epochs, 1)
+    return largest_offsets(epochs_known, *checkpoints, directory.high_watermarks)
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

@@ -431,10 +431,11 @@ class PartitionLog:
 
     @property
     def durable_start(self) -> int:
-        """Where the log starts at the next opening, if the process is killed now."""
-        return max(
-            self.segments.first.base_offset, min(self.checkpointed_start, self.log_start_offset)
-        )
+        """Where the log starts at the next opening at least, if the process is killed or the power is lost now.
+
+        Not where the first segment starts: that the ones before it were removed may not be on the disk yet.
+        """
+        return min(self.checkpointed_start, self.log_start_offset)
 
     def delete_segments(self, segments: Iterable[Segment], *, now_ms: int) -> None:
         """Retire whole segments from the front; their files go after `file.delete.delay.ms`."""

@@ -232,8 +232,9 @@ def _open_after_crash(
             segment.seal()
             segment.close()
             log.snapshots.write(next_offset, log.producers)
-    if do_epochs_agree:
+    if do_epochs_agree and checkpointed_epochs.entries:
         # Of some epochs compaction has left no record. A leader that forgot them could not tell a follower where to cut.
+        # A damaged checkpoint has no entries, and agrees with a tail of which no batch is sound.
         log.leader_epochs = checkpointed_epochs
     log.recovery_point = min(recovery_point, log.log_end_offset)
     if log.log_end_offset - log.recovery_point >= log.config.flush_messages:

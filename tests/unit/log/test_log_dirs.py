@@ -19,6 +19,7 @@ from headrace.log.files.meta_properties import claim_directory, read_cluster_id
 from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
 from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, LogDirs, parse_directory_name
+from headrace.log.retention import delete_old_segments
 from headrace.log.segments.segment import offset_name
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.log_samples import NOW_MS, append, make_batch, stored_records
@@ -396,3 +397,53 @@ def test_a_new_log_inherits_neither_the_epoch_nor_the_high_watermark_of_its_name
     (found,) = log_dirs(disk, ["/one"]).online
     assert found.seen_epochs == {}
     assert found.high_watermarks == {ORDERS[0]: 0}
+
+
+def test_a_new_log_inherits_nothing_of_checkpoints_that_are_being_written(disk: MemoryDisk) -> None:
+    """They were begun before the log with its name was deleted, and are in place after the new one was created."""
+    dirs = log_dirs(disk, ["/one"])
+    deleted = dirs.create(ORDERS[0], TOPIC_ID, now_ms=NOW_MS)
+    append(deleted, make_batch(100))
+    deleted.advance_log_start(100)
+    dirs.online[0].high_watermarks = {ORDERS[0]: 100}
+    (checkpoints,) = dirs.checkpoints()
+    dirs.set_aside(ORDERS[0], "delete")
+    append(dirs.create(ORDERS[0], uuid4(), now_ms=NOW_MS), make_batch(10))
+    for path, content in checkpoints.files:
+        disk.replace(path, content)
+    dirs.checkpointed(checkpoints)
+    for each in dirs.online:
+        each.release()
+    again = log_dirs(disk, ["/one"])
+    log = again.get(ORDERS[0])
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (0, 10)
+    assert again.online[0].high_watermarks == {ORDERS[0]: 0}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_deleted_records_are_not_back_after_a_power_loss(disk: MemoryDisk, seed: int) -> None:
+    """The removal of their segments may be undone: only the checkpoint tells that they were deleted."""
+    config = LogConfig(segment_bytes=3 * len(make_batch(2)))
+
+    def opened() -> LogDirs:
+        dirs = LogDirs(disk, ["/one"], config_for=lambda _: config, new_id=uuid4)
+        dirs.open(NOW_MS)
+        return dirs
+
+    dirs = opened()
+    log = dirs.create(ORDERS[0], TOPIC_ID, now_ms=NOW_MS)
+    for _ in range(6):
+        append(log, make_batch(2))
+    log.roll(NOW_MS)
+    log.flush(NOW_MS)
+    disk.sync_directory(log.directory)
+    log.advance_log_start(12)
+    write_checkpoints(disk, dirs)
+    delete_old_segments(log, high_watermark=12, now_ms=NOW_MS)
+    write_checkpoints(disk, dirs)
+    assert log.durable_start == 12
+    disk.crash(Random(seed))
+    again = opened().get(ORDERS[0])
+    assert again is not None
+    assert again.log_start_offset == 12

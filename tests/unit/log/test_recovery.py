@@ -235,6 +235,22 @@ def test_lost_epochs_and_a_torn_tail_at_once(disk: MemoryDisk) -> None:
     assert stored_batches(open_sample(disk, CONFIG)) == before[:-1]
 
 
+def test_lost_epochs_and_no_sound_batch_behind_the_recovery_point(disk: MemoryDisk) -> None:
+    """Without epochs a follower could not tell where its log and its leader's part."""
+    log = open_sample(disk, CONFIG)
+    for epoch in range(6):
+        append(log, make_batch(2), leader_epoch=epoch)
+    log.roll(NOW_MS)
+    log.flush(NOW_MS)
+    before = log.leader_epochs.entries
+    append(log, make_batch(2), leader_epoch=9)
+    damage(disk, LEADER_EPOCH_FILE, b"")
+    active = log.segments.active.log
+    active.truncate(active.size - 3)
+    again = open_sample(disk, CONFIG, recovery_point=12)
+    assert (again.log_end_offset, again.leader_epochs.entries) == (12, before)
+
+
 def test_lost_snapshots_cost_only_time(disk: MemoryDisk) -> None:
     log = filled(disk)
     before = state(log)

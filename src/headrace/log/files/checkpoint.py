@@ -57,6 +57,15 @@ def encode_offsets(offsets: dict[TopicPartition, int]) -> bytes:
     return _encode(f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items())
 
 
+def largest_offsets(*checkpoints: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The largest offset that any of the checkpoints has of each partition."""
+    largest: dict[TopicPartition, int] = {}
+    for offsets in checkpoints:
+        for topic_partition, offset in offsets.items():
+            largest[topic_partition] = max(offset, largest.get(topic_partition, 0))
+    return largest
+
+
 def write_offsets(disk: Disk, path: str, offsets: dict[TopicPartition, int]) -> None:
     """Replace a `topic partition offset` checkpoint."""
     disk.replace(path, encode_offsets(offsets))
