@@ -1,6 +1,6 @@
-"""Counts what happens to the cluster as this broker hears of it: ISR changes, unclean elections, its session (pure).
+"""Counters of cluster events for metrics: ISR changes, unclean elections, changes of the session (pure).
 
-Also knows the present state of the session with the coordination store. Plain numbers since the start, read when somebody asks. Each fact is counted by one broker: a change of the ISR by the
+Also knows the present state of the session with the coordination store. Each fact is counted by one broker: a change of the ISR by the
 partition's leader, an election by the controller.
 """
 
@@ -35,13 +35,13 @@ class ClusterCounts:
         self.store_away_since_ms: int | None = None
 
     def note_changes(self, broker_id: int, known: ClusterState, batch: ChangeBatch) -> None:
-        """Compare what is published with what is `known`, before it is taken in."""
+        """Count the changes in a batch by comparing it with the `known` cluster state, before the batch is applied."""
         if batch.is_snapshot:
-            return  # what it tells may have happened long ago, and under another leader
+            return  # a snapshot may contain changes of long ago, under other leaders
         deleted: set[str] = set()
         for change in batch.changes:
             if type(change) is TopicDeleted:
-                deleted.add(change.name)  # under this name there may be another topic from now on
+                deleted.add(change.name)  # another topic may get this name
             elif type(change) is PartitionChanged and change.topic not in deleted:
                 before = known.partition(change.topic, change.index)
                 if before is not None:

@@ -1,8 +1,7 @@
 """Feed of the controller's changes: applies each batch to the cluster view, then calls the parts of the broker in order.
 
 Owns that order, which `wiring` declares in one list. A batch is handled as a whole before the next one, in one step of the event
-loop, so that no part sees a state that another has not heard of. That each batch comes once and in order is seen to by
-`controller_link`.
+loop, so that all parts act on the same cluster state. `controller_link` makes sure that each batch comes once and in order.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +36,7 @@ class ClusterFeed:
         self.after = tuple(after)
 
     def apply(self, batch: ChangeBatch) -> None:
-        """Take in what the controller published."""
+        """Apply a batch of changes that the controller published."""
         for listener in self.before:
             listener.hear(batch)
         self._cluster.apply(batch)

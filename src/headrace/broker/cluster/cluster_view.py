@@ -1,4 +1,4 @@
-"""What this broker believes about the cluster, and how it tells clients where brokers are."""
+"""This broker's copy of the cluster state, and the addresses of brokers that it tells clients."""
 
 from headrace.broker.net.connection import Connection
 from headrace.controller.changes import ChangeBatch
@@ -18,7 +18,7 @@ class ClusterView:
         self._tells_dialled_address = tells_dialled_address
 
     def apply(self, batch: ChangeBatch) -> None:
-        """Take in what the controller published."""
+        """Apply a batch of changes that the controller published."""
         self.state = follow(self.state, batch)
 
     def endpoint(self, broker: Broker, connection: Connection) -> Endpoint | None:

@@ -1,7 +1,6 @@
 """Changes of configs on their way to the controller: what AlterConfigs and IncrementalAlterConfigs have in common.
 
-What a request says wrongly is answered from here, with Kafka's codes and words; what remains goes to the controller in
-one request.
+Invalid changes are refused here, with Kafka's error codes and messages. The others go to the controller in one request.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ _KINDS = frozenset(ConfigKind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChangeRequest:
-    """What a request wants for one resource, and what the tables of settings say to it."""
+    """The changes of one resource in a request, and what is wrong with them by the definitions of settings."""
 
     resource: Resource
     outcome: AlterOutcome
@@ -33,7 +32,7 @@ class ConfigChangeRequest:
 
 
 class ConfigResult(NamedTuple):
-    """What became of it."""
+    """The outcome for one resource."""
 
     resource: Resource
     error_code: ErrorCode = ErrorCode.NONE
@@ -58,7 +57,7 @@ async def change_configs(
             results[resource] = ConfigResult(resource, refusal.error_code, refusal.message)
             continue
         results[resource] = ConfigResult(resource)
-        if resource.type in _KINDS:  # no store keeps the level of a logger
+        if resource.type in _KINDS:  # levels of loggers are not stored
             wishes.append(
                 ConfigWish(
                     kind=ConfigKind(resource.type),
@@ -91,7 +90,7 @@ async def _ask(
 
 
 def _refuse_topic(resource: Resource, cluster: ClusterView) -> Refusal | None:
-    """A topic must exist. (That an empty name is none is for the settings to say.)"""
+    """Refuse an unknown topic. (The settings refuse an empty name.)"""
     name = resource.name
     if resource.type != ResourceType.TOPIC or not name or name in cluster.state.topics:
         return None

@@ -1,9 +1,9 @@
-"""What the controller asks about configs (`controller.core.ConfigRules`), answered from the tables of settings.
+"""Validates configs for the controller (`controller.core.ConfigRules`) against the definitions of settings.
 
-The codes and words for a client's request are given before, where the request comes in; here is the last word. A change
-of the cluster's defaults is checked together with every broker's own configs, a change of one broker's configs together
-with the defaults. The file of another broker is not known here: the file of the controller's broker stands for it, and
-what breaks a rule only there is left out by that broker (`settings.dynamic`).
+`config_changes` has validated a client's request before, with Kafka's error codes and messages. A change of the cluster-wide
+defaults is validated together with every broker's own configs, a change of one broker's configs together with the defaults. The
+properties file of another broker is not known here, so the file of the controller's broker is used instead. A broker ignores a
+value that is invalid only with its own file (`settings.dynamic`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ from headrace.settings.values import text_of
 
 
 class SettingRules:
-    """The rules by the settings of the broker that the controller runs on, and by the configs of all brokers."""
+    """Validates against the settings of the controller's broker and the dynamic configs of all brokers."""
 
     def __init__(self, live_settings: LiveSettings, cluster: ClusterView) -> None:
         self._live_settings = live_settings
         self._cluster = cluster
 
     def check(self, kind: ConfigKind, name: str, values: Mapping[str, str]) -> str | None:
-        """Why these values cannot be, or None."""
+        """Why these values are invalid, or None."""
         layers = self._live_settings.current.layers
         if kind is not ConfigKind.BROKER:
             return _fault(Resource(ResourceType(kind), name), values, layers)
@@ -44,7 +44,7 @@ class SettingRules:
         for broker, configs in self._own_configs():
             theirs = replace(layers, dynamic_broker=configs)
             fault = _fault(resource, values, theirs)
-            # What was wrong on a broker before must not keep the cluster from being configured.
+            # A fault that the broker had before this change does not refuse the change.
             if fault is not None and _fault(resource, defaults, theirs) is None:
                 return f"{fault} (on broker {broker})"
         return None
@@ -61,7 +61,7 @@ class SettingRules:
         return setting is not None and setting.type is ValueType.LIST
 
     def default(self, kind: ConfigKind, key: str) -> str | None:
-        """What holds when nothing is set."""
+        """The value that is in force when none is set."""
         setting = _setting(kind, key)
         if setting is None:
             return None

@@ -1,4 +1,4 @@
-"""A request to the controller on behalf of a client: its answer, or why there is none."""
+"""Sends a client's request on to the controller. Returns its answer, or the error code if there is none."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -16,7 +16,7 @@ TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, None)
 
 
 async def ask_controller(call: Awaitable[A], timeout_ms: int | None = None) -> A | Refusal:
-    """Wait for the controller. Codes are such that a client tries again, at another broker or later."""
+    """Wait for the controller's answer. The error codes are retriable ones."""
     try:
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             return await call

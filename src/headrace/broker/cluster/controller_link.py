@@ -1,9 +1,9 @@
-"""A broker's link to the controller, wherever it is: questions go there, changes come from there. A rim module.
+"""A broker's link to the controller: sends requests to it and receives its changes. A rim module.
 
-Where this broker holds the controllership, both are calls. Elsewhere they are requests over one connection each, to the address
-that the holder of the controllership registered. A change is applied once and in order: the stream of each controller starts with a
-snapshot, and batches of an older controller are dropped. When the controllership changes hands, nobody waits any longer for the one
-who held it: it may stand still without its connections being lost. A broker that cannot read the changes of a newer
+If this broker is the controller, both are calls. Otherwise each uses a connection of its own to the address that the controller
+registered. A change is applied once and in order: the stream of each controller starts with a
+snapshot, and batches of an older controller are dropped. When another broker becomes the
+controller, connections to the former one are dropped, because it may hang without closing them. A broker that cannot read the changes of a newer
 controller keeps the cluster state that it has, and tries again.
 """
 
@@ -36,14 +36,14 @@ _PULL_WAIT_MS: Final = 2_000
 _PULL_TIMEOUT_S: Final = 6.0
 _ASK_TIMEOUT_S: Final = 30.0
 _RETRY_S: Final = 0.1
-_FIRST_RETRY_S: Final = 0.01  # another controller is often there soon
+_FIRST_RETRY_S: Final = 0.01  # another controller is often elected soon
 _UNREADABLE_RETRY_S: Final = 5.0
 _ASK_ATTEMPTS: Final = 30
 _GONE: Final = (Disconnected, MalformedNode, NotController, OSError, StoreFailed, TimeoutError)
 
 
 class ControllerLink:
-    """Where the controller is, and the connections to it."""
+    """The connections of this broker to the controller."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ControllerLink:
         connect: Connect,
         on_broken: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`on_broken` hears which controller's stream of changes ended without our doing."""
+        """`on_broken` is called with the id of a controller whose connection was not closed by this broker."""
         self._driver = driver
         self._store = store
         self._broker_id = broker_id
@@ -67,13 +67,13 @@ class ControllerLink:
         self._pulling_id = -1
         self._pause_s = _RETRY_S
         self._controller_node_changed = asyncio.Event()
-        # What a creation waits for before it is answered: that this broker has taken up its share.
+        # Awaited before a creation is answered: this broker has applied its roles for the new partitions.
         self.after_creation: Callable[[], Awaitable[None]] | None = None
 
-    # ---- questions
+    # ---- requests
 
     async def ask(self, event: Event[A]) -> A:
-        """Have something decided; looks for the new controller when the old one has gone."""
+        """Ask the controller. Looks for the new controller if the old one is gone."""
         for _ in range(_ASK_ATTEMPTS):
             try:
                 if self._driver.is_active:
@@ -113,7 +113,7 @@ class ControllerLink:
             if not self._asks(controller_id):
                 self._asking, self._asking_id = connection, controller_id
                 return connection
-            await connection.close()  # somebody else was quicker
+            await connection.close()  # another request has connected meanwhile
         if self._asking is None:
             raise NotController(controller_id)
         return self._asking
@@ -129,7 +129,7 @@ class ControllerLink:
             await connection.close()
 
     async def _connect(self, controller_id: int) -> AsyncConnection:
-        """To the holder of the controllership, which must be another broker."""
+        """Connect to the controller, which must be another broker."""
         if controller_id in (-1, self._broker_id):
             raise NotController(-1)
         node = await self._store.get(BrokerNode.path(controller_id))

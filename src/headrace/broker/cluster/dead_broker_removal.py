@@ -1,15 +1,15 @@
 """Takes brokers that are known to be dead out of the coordination store, without waiting for their sessions to end. A rim module.
 
-When a process ends, however it ends, its kernel closes its connections and refuses new ones. Whoever had a connection to
-another broker that broke tells this module, which dials the broker: only a refusal, at every address that its name stands
-for, says that nobody is there. Silence does not, for a broker that is paused, overloaded or cut off is silent too; its session
-decides. A broker that stops in an orderly way refuses connections as well, but keeps those it has until it has handed over,
-and withdraws by itself.
+When a process ends, however it ends, its kernel closes its connections and refuses new ones. A part of
+the broker whose connection to another broker broke tells this module, which dials that broker. Only a refusal at every address of
+its host name proves that the process has ended. Silence does not, because a broker that is paused, overloaded or cut off is silent
+too: its session decides. A broker in a controlled shutdown refuses new connections as well, but keeps its open ones until its
+leaderships are handed over, and removes its registration itself.
 
-One witness is not enough, because a firewall or a proxy beside one broker refuses connections to all others. A witness writes
-down what it found (`/brokers/suspects`). Everybody watches these nodes and dials, too; the second who is refused removes the
-registration, in one write that requires the first witness's node to be there. With fewer than two brokers that can dial,
-the session decides.
+One witness is not enough, because a firewall or a proxy beside one broker refuses connections to all others. A witness creates a
+node below `/brokers/suspects`. All brokers watch these nodes and dial, too. The second broker that is refused removes the
+registration, in one write that requires the first witness's node to exist. With fewer than two brokers that can dial, the session
+decides.
 
 A mistake of two witnesses moves leaders and loses nothing that acks=all acknowledged: elections are clean, because the
 controller elects nobody from outside the ISR while the session of the removed broker lives.
@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 # A process that is about to end may still accept connections when its first one breaks.
 _PAUSES_S: Final = (0.0, 0.02, 0.05, 0.1, 0.3)
 _TESTIMONY_S: Final = 2.0  # a refusal that is older than this proves nothing
-_TESTIMONIES: Final = 5  # another broker may be too busy to dial at once
+_TESTIMONIES: Final = 5  # attempts, because another broker may be too busy to dial at once
 
 
 class DeadBrokerRemoval:
@@ -56,7 +56,7 @@ class DeadBrokerRemoval:
         is_on: bool = True,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`listener_name` is the listener among brokers; `refuses` says whether nobody listens at an address."""
+        """`listener_name` is the inter-broker listener. `refuses` tells whether a host and port refuses connections."""
         self._cluster = cluster
         self._store = store
         self._listener_name = listener_name
@@ -68,14 +68,14 @@ class DeadBrokerRemoval:
         self._testimony_changed = asyncio.Event()
 
     def connection_broke(self, broker_id: int) -> None:
-        """A connection to or from a broker ended without our doing."""
+        """A connection to or from a broker ended, and this broker did not close it."""
         suspect = self._cluster.state.brokers.get(broker_id)
         if self._is_on and suspect is not None and broker_id not in self._suspected:
             self._suspected.add(broker_id)
             self._suspects.put_nowait(suspect)
 
     async def run(self) -> None:
-        """Look after every broker that a connection broke to, here or elsewhere; until cancelled."""
+        """Check every broker whose connection to this or another broker broke, until cancelled."""
         if not self._is_on:
             return
         async with asyncio.TaskGroup() as checks:
@@ -84,9 +84,9 @@ class DeadBrokerRemoval:
                 checks.create_task(self._check(await self._suspects.get()))
 
     async def _hear_witnesses(self) -> None:
-        """Dial whomever another broker suspects."""
+        """Dial brokers that another broker suspects."""
         cancel = await self._store.watch_children(SuspectNode.ROOT, self._testimony_changed.set)
-        self._testimony_changed.set()  # for what was said before
+        self._testimony_changed.set()  # nodes may exist already
         try:
             while True:
                 await self._testimony_changed.wait()
@@ -99,7 +99,7 @@ class DeadBrokerRemoval:
             cancel()
 
     async def _testimonies(self) -> list[tuple[int, int, int]]:
-        """What other brokers have found, about others than us."""
+        """Suspect nodes that other brokers wrote, about brokers other than this one."""
         us = self._cluster.broker_id
         try:
             names = await self._store.children(SuspectNode.ROOT)
@@ -131,7 +131,7 @@ class DeadBrokerRemoval:
         return False
 
     def _is_as_known(self, suspect: Broker) -> bool:
-        """Whether it is still the same incarnation, and not one that stops in an orderly way."""
+        """Whether the broker has still the same epoch and is not in a controlled shutdown."""
         now = self._cluster.state.brokers.get(suspect.broker_id)
         return now is not None and now.epoch == suspect.epoch and not now.shutting_down
 
@@ -142,11 +142,11 @@ class DeadBrokerRemoval:
         try:
             await self._store.create(path, ephemeral=True)
         except NodeExists:
-            pass  # of a check a moment ago
+            pass  # from a check a moment ago
         except NoNode:
             return False  # a broker of an earlier version prepared this store
         try:
-            # Ours is there before the others' are read: of two witnesses, one at least sees both.
+            # Our node is created before the others are read, so that of two witnesses at least one sees both nodes.
             for _, _, witness_id in await self._testimonies_on(dead):
                 return await self._remove(dead, witness_id)
             return await self._wait_for_removal(dead)
@@ -155,7 +155,7 @@ class DeadBrokerRemoval:
                 await self._store.delete(path)
 
     async def _wait_for_removal(self, dead: Broker) -> bool:
-        """Until the registration has changed, or for as long as a refusal proves anything."""
+        """Wait until the registration has changed, at most as long as our refusal counts. Returns whether it is gone."""
         path, changed = BrokerNode.path(dead.broker_id), asyncio.Event()
         cancel = await self._store.watch_node(path, changed.set)
         node = await self._store.get(path)
@@ -196,7 +196,7 @@ class DeadBrokerRemoval:
         try:
             await store.multi(removals)
         except (NoNode, BadVersion):
-            return False  # somebody else was quicker, or the other witness has withdrawn
+            return False  # another broker has removed it, or the other witness has removed its node
         _logger.warning(
             "broker %d is gone: brokers %d and %d lost a connection to it and are refused others. Removed its registration%s",
             dead.broker_id,

@@ -1,4 +1,4 @@
-"""Brings the settings of this broker to the dynamic configs that the cluster state holds for it."""
+"""Applies the dynamic configs that the cluster state holds for this broker to its settings."""
 
 from headrace.broker.cluster.cluster_view import ClusterView
 from headrace.controller.changes import ChangeBatch, ConfigChanged

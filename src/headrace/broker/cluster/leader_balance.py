@@ -21,7 +21,7 @@ class LeaderBalance:
         self._live_settings = live_settings
 
     async def run(self) -> None:
-        """Look every `leader.imbalance.check.interval.seconds`, until cancelled."""
+        """Elect preferred leaders every `leader.imbalance.check.interval.seconds`, until cancelled."""
         while True:
             settings = self._live_settings.current
             await asyncio.sleep(settings.leader_imbalance_check_interval_seconds)

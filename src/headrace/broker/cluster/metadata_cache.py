@@ -1,8 +1,8 @@
-"""Encoded answers about all topics, kept until the cluster changes: ten thousand partitions take a while to encode.
+"""Cache of encoded Metadata answers about all topics, because encoding ten thousand partitions takes long.
 
-Owns when an answer is out of date, and that of a changed cluster only the changed topics are encoded again. What is said
-about a topic is `apis.metadata`'s. The key holds all that this depends on besides the topic itself: the addresses that the
-client is told, the brokers that are registered, what it asked to be told.
+Owns when an answer is out of date. When the cluster state changes, only the changed topics are encoded again. The content of a
+topic's entry is left to `apis.metadata`. The key holds everything else that an entry depends on: the addresses that the client
+is told, the registered brokers, the options of the request.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,7 +21,7 @@ _INT32: Final = Struct(">i")
 
 
 class _Kept:
-    """One answer, and the encoded topics that it is made of."""
+    """An encoded answer and the encoded topics that it contains."""
 
     __slots__ = ("body", "state", "state_version", "topics")
 
@@ -75,7 +75,7 @@ def _encoded_topics(
     encoded: dict[UUID, tuple[list[PartitionState], bytes]] = {}
     for topic_id, topic in state.topics_by_id.items():
         entry = known.get(topic_id)
-        # Mostly the very same partitions, and then comparing them is cheap.
+        # Mostly the same objects, so that comparing them is cheap.
         if entry is None or entry[0] != topic.partitions:
             pieces: list[Piece] = []
             write(describe(topic), pieces.append)

@@ -11,7 +11,7 @@ NO_LEADER: Final = -1
 
 
 class PartitionLeaders:
-    """Where requests to the leaders of partitions go, this broker included."""
+    """Leaders of partitions, this broker included, and connections to other brokers."""
 
     def __init__(
         self, cluster: ClusterView, listener_name: str, connect: Connect, *, client_id: str

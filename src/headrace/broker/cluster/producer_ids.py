@@ -7,7 +7,7 @@ from headrace.controller.producer_ids import ProducerIdBlock
 
 
 class ProducerIds:
-    """One broker's supply."""
+    """The block of producer ids of this broker."""
 
     def __init__(self, allocate: Callable[[], Awaitable[ProducerIdBlock]]) -> None:
         self._allocate = allocate
@@ -16,7 +16,7 @@ class ProducerIds:
         self._refilling = asyncio.Lock()
 
     async def next_id(self) -> int | None:
-        """A fresh id; None while the controller cannot give any."""
+        """A new producer id; None while the controller cannot allocate a block."""
         if self._next == self._end:
             async with self._refilling:
                 if self._next == self._end:

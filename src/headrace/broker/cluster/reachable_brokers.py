@@ -18,7 +18,7 @@ def reachable_brokers(cluster: ClusterView, connection: Connection) -> dict[int,
 
 
 def controller_id(cluster: ClusterView, reachable: dict[int, Endpoint]) -> int:
-    """The controller if the client can reach it; else this broker, because without any an admin client waits for ever."""
+    """The controller if the client can reach it; else this broker, because an admin client waits for ever without a controller."""
     for candidate in (cluster.state.controller_id, cluster.broker_id):
         if candidate in reachable:
             return candidate

@@ -54,7 +54,7 @@ def cluster_of_directories(disk: Disk, settings: BrokerSettings) -> str | None:
 
 
 def refuse_missing_file(settings: BrokerSettings, cluster: str | None) -> None:
-    """Before the embedded store makes a new file. Raises WrongStore."""
+    """Called before the embedded store creates a new file. Raises WrongStore."""
     if cluster is None or settings.zookeeper_connect is not None:
         return
     path = Path(settings.log_dirs[0], STORE_FILE)
@@ -65,7 +65,7 @@ def refuse_missing_file(settings: BrokerSettings, cluster: str | None) -> None:
 async def refuse_wrong_store(
     store: Store, disk: Disk, settings: BrokerSettings, cluster: str | None
 ) -> None:
-    """Before anything is written, to the store or to the disk. Raises WrongStore."""
+    """Called before anything is written to the store or to the disk. Raises WrongStore."""
     found = await known_cluster_id(store)
     if cluster is None:
         if found is None:

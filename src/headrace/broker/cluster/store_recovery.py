@@ -1,8 +1,8 @@
-"""A new embedded store from the log directories of a single broker, whose store was lost.
+"""Rebuilds a lost embedded store from the log directories of a single broker (`headrace storage recover`).
 
-Only reads the directories. What the logs do not tell is lost: settings of topics and brokers. So that no record is deleted or
-compacted for want of its topic's settings, every topic comes back with unlimited retention. Leader epochs and producer ids go on
-above all that may have been given out before, because the logs hold records under those.
+Only reads the directories. Configs of topics and brokers are lost, because logs do not contain them. Every topic gets unlimited
+retention, so that no record is deleted or compacted because its topic's configs are missing. Leader epochs and producer ids go on
+above all that may have been allocated before, because the logs hold records under those.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ KEEP_EVERYTHING: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "ret
 
 
 class LogFound(NamedTuple):
-    """A partition's log: its topic's id, if it tells, and an epoch above all that its checkpoint knows."""
+    """A partition's log: its topic's id, if it has one, and a leader epoch above all in its checkpoint."""
 
     path: str
     topic_partition: TopicPartition

@@ -1,8 +1,8 @@
-"""Topics that come into being because somebody asks for them: by Metadata, and those of the coordinators by FindCoordinator.
+"""Automatic creation of topics: those that Metadata names, and internal topics of coordinators for FindCoordinator.
 
-Owns what such a topic looks like, and that many who want the same one at the same time cause one request to the
-controller. Whether it worked shows in the cluster's state; who finds nothing there answers so, and the client tries again.
-One event loop owns it.
+Owns the number of partitions, the replication factor and the configs of such a topic. Clients that want the same topic at the same
+time cause one request to the controller. The caller finds the outcome in the cluster state; if the topic is missing there, the client
+tries again. One event loop owns it.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class TopicCreation:
         self._under_way: dict[str, asyncio.Event] = {}
 
     async def create(self, names: Iterable[str]) -> None:
-        """Create these topics as far as possible. Returns when that is done or has been given up."""
+        """Create these topics as far as possible. Returns when the controller has answered or could not be reached."""
         wanted = list(dict.fromkeys(names))
         asked_by_others = {self._under_way[name] for name in wanted if name in self._under_way}
         ours = [name for name in wanted if self._may_be_created(name)][:_MAX_AT_ONCE]
@@ -73,7 +73,7 @@ class TopicCreation:
             request = CreateTopics(topics=tuple(map(self._new_topic, names)))
             answers = await ask_controller(self._controller.ask(request))
         finally:
-            # Also when whoever asked has gone: those who wait with it must not wait for ever.
+            # Also if the first caller was cancelled, because others wait for the same topics.
             for name in names:
                 del self._under_way[name]
             done.set()
@@ -112,7 +112,7 @@ class TopicCreation:
         return NewTopic(name=name)
 
     def _at_most_brokers(self, factor: int, *, is_set: bool) -> int:
-        """The default of 3 must not keep a small cluster from having groups and transactions."""
+        """The replication factor, at most the number of brokers: with the default of 3, a small cluster could have no groups."""
         return factor if is_set else min(factor, max(1, len(self._cluster.state.brokers)))
 
 

@@ -1,6 +1,6 @@
-"""How a fetch looks at a partition: consumers and followers read differently.
+"""Readers of a fetch: what a consumer and what a follower may read of a partition, and what each is told about it.
 
-Owns what each of them may see and is told; not which partitions, nor how long to wait.
+Which partitions are read, and how long a fetch waits, is left to `apis.fetch` and the fetch session.
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -21,7 +21,7 @@ _FIRST_WITH_RACK: Final = 11
 
 
 class Reader(Protocol):
-    """Consumers and followers read differently."""
+    """Reads partitions for one fetch; implemented for consumers and for followers."""
 
     def read(
         self, partition: Partition, ask: FetchPartition, max_bytes: int, *, at_least_one: bool
@@ -36,7 +36,7 @@ class Reader(Protocol):
 
 
 class ConsumerReader(NamedTuple):
-    """Reads what is committed; from a follower too, where the version knows of that (KIP-392)."""
+    """Reads committed records; from a follower too, if the request's version allows it (KIP-392)."""
 
     read_committed: bool
     by_follower: bool
@@ -101,12 +101,12 @@ class FollowerReader(NamedTuple):
         return partition.append_waiters
 
     def content(self, records: FileSlice) -> bytes | memoryview:
-        # Above the high watermark a truncation could take the pages from under a view.
+        # A truncation above the high watermark could remove the pages of a view, so the records are copied.
         return records.copy()
 
     def sent(self, topic: str, index: int, size: int) -> int:
         self.throttle.passed(TopicPartition(topic, index), size)
-        return 0  # copies are not what consumers are given
+        return 0  # the traffic of replication is not counted as bytes out to consumers
 
     def wanted(self, session: FetchSession) -> list[tuple[SessionPartitionKey, FetchPartition]]:
         session.wake_expired(self.broker_epoch, self.clock())
@@ -119,7 +119,7 @@ class FollowerReader(NamedTuple):
 def reader_of(
     request: FetchRequest, version: int, clock: Clock, throttle: ReplicaThrottle
 ) -> Reader:
-    """The reader for whoever asks."""
+    """The reader for this request: a follower's if it names a replica id."""
     replica_id = replica_id_of(request)
     if replica_id >= 0:
         state = request.replica_state

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): the partitions of a consumer or follower, remembered, so that only changes are sent (pure).
+"""Incremental fetch sessions (KIP-227): remember the partitions of a consumer or follower, so that only changes are sent (pure).
 
 (id, epoch) of a request: (0, -1) no session; (x, 0) forget x and begin a new one; (x, -1) forget x; (x, n > 0) go on with x.
 The epoch counts up with each request and wraps to 1. Answers of a session carry only partitions with news.
@@ -23,7 +23,7 @@ INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 _EVICT_AFTER_MS: Final = 120_000
 MAX_CONSUMER_PARTITIONS: Final = (
-    200_000  # in all sessions of consumers; who asks for more is answered without a session
+    200_000  # in all sessions of consumers; a fetch that would exceed it gets no session
 )
 _CHECK_IDLE_MS: Final = (
     1_000  # how often idle partitions are checked for changes that notify nobody
@@ -35,7 +35,7 @@ SessionPartitionKey: TypeAlias = tuple[TopicKey, int]
 
 @dataclass(slots=True)
 class SessionPartition:
-    """A partition of a session: what was asked, and what was last answered."""
+    """A partition of a session: the last request and the last answer."""
 
     ask: FetchPartition
     high_watermark: int = -1
@@ -44,7 +44,7 @@ class SessionPartition:
     idle: IdleFollower | None = None
 
     def has_news(self, answer: FetchedPartition) -> bool:
-        """Whether an answer must be sent; remembers it as sent."""
+        """Whether the answer differs from the last one and must be sent. Remembers it as sent."""
         is_news = (
             len(answer.records) > 0
             or answer.error_code != 0
@@ -53,7 +53,7 @@ class SessionPartition:
             or answer.preferred_read_replica != -1
             or (answer.details is not None and answer.details.diverging_epoch is not None)
         )
-        # After an error everything counts as news again.
+        # The answer after an error is always sent.
         self.high_watermark = -1 if answer.error_code else answer.high_watermark
         self.log_start_offset = -1 if answer.error_code else answer.log_start_offset
         self.error_code = answer.error_code
@@ -76,7 +76,7 @@ class FetchSession:
     on_append: Callable[[], None] | None = None  # called when an idle partition is appended to
 
     def update(self, request: FetchRequest) -> None:
-        """Take in what a request adds, changes and forgets."""
+        """Add, change and forget partitions as the request says."""
         for topic in request.topics:
             for ask in topic.partitions:
                 key = ((topic.topic, topic.topic_id), ask.partition)
@@ -150,7 +150,7 @@ class FetchSession:
         return self.last_used_ms
 
     def put_last(self, keys: list[SessionPartitionKey]) -> None:
-        """Those that were given records wait behind the others next time."""
+        """Move partitions whose records were sent behind the others, so that the next fetch begins with others."""
         for key in keys:
             self.partitions[key] = self.partitions.pop(key)
 
@@ -204,7 +204,7 @@ class FetchSessions:
 
     @property
     def _consumer_partitions(self) -> int:
-        """Of all sessions of consumers. Few enough sessions to count: no request pays for them but those that add some."""
+        """Number of partitions in all sessions of consumers."""
         return sum(
             len(session.partitions)
             for session in self._sessions.values()
@@ -235,7 +235,7 @@ class FetchSessions:
         return session
 
     def _make_room(self, now_ms: int, *, for_follower: bool) -> bool:
-        """Whether there is room, if need be for an old session that goes; for a follower, for a consumer's that goes."""
+        """Whether there is room for one more session. Evicts a session that was not used for long, or for a follower the oldest of a consumer."""
         if len(self._sessions) < self._max_sessions:
             return True
         by_age = sorted(self._sessions.values(), key=lambda session: session.last_used_ms)
@@ -249,6 +249,6 @@ class FetchSessions:
 
 
 def replica_id_of(request: FetchRequest) -> int:
-    """The follower that asks; negative for a consumer."""
+    """The broker id of the follower that fetches; negative for a consumer."""
     state = request.replica_state
     return request.replica_id if state is None else state.replica_id

@@ -1,7 +1,7 @@
 """From which replica a consumer should read: one in its own rack, if there is one (KIP-392).
 
-Owns Kafka's rule for that, which is asked of the leader only. In question come the leader and the followers that are in sync
-and have the wanted offset; of several in the consumer's rack the leader is the best, then the one that is furthest.
+Owns Kafka's rule, which only the leader applies. Candidates are the leader and the followers that are in sync and have the
+requested offset. Of several in the consumer's rack the leader is chosen, else the one with the highest log end offset.
 """
 
 from typing import Final

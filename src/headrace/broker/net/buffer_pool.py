@@ -20,7 +20,7 @@ class BufferPool:
         self.kept_bytes = 0
 
     def take_pooled(self, size: int) -> bytearray | None:
-        """A block of at least `size` bytes, if there is one already. What it holds is anything."""
+        """A block of at least `size` bytes, if there is one already. Its content is undefined."""
         blocks = self._by_size.get(_block_size(size))
         while blocks:
             block = blocks.pop()

@@ -1,26 +1,27 @@
-"""Looking again for a moment before going to sleep, when the next request is likely to be near. A hot module.
+"""Busy polling: the event loop keeps polling for a moment before it sleeps, when the next request is likely to be near. A hot module.
 
-A client that waits for each answer sends its next request a few dozen microseconds after it. A core that has gone to
-sleep meanwhile takes about as long to wake up, on a virtual machine longer than a small request takes to be answered.
-So, when the one client that there was something to do for comes back soon after its answer, the loop goes on turning for
-that while. It costs nothing when requests are far apart or come from many, at most one such while when they end, and
-it stops where the machine has other work for the core: time that passes for the clock but not for this thread is time that
-somebody else needed.
+A client that waits for each answer sends its next request a few dozen microseconds after the answer. Waking a sleeping core takes
+about as long, on a virtual machine longer than answering a small request. So, while one client alone sends requests, each soon
+after the answer to the last one, the event loop polls for up to `headrace.busy.poll.us` instead of sleeping. Polling costs nothing
+when requests are far apart or come from several clients, and one such period when they end. It pauses when other processes need
+the core, because then more time passes on the clock than on the CPU clock of this thread.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 _LITTLE_BYTES: Final = 4096
-_REVIEW_S: Final = 0.01  # how often it is looked whether the core was ours
-_LEAST_SHARE: Final = 0.9  # of it
-_REST_S: Final = 0.1  # without polling, where it was not
+_REVIEW_S: Final = 0.01  # how often the CPU time of this thread is compared with the clock
+_LEAST_SHARE: Final = (
+    0.9  # of that period, spent on the CPU; below it, other processes need the core
+)
+_REST_S: Final = 0.1  # without polling after that
 
 CallSoon = Callable[[Callable[[], None]], object]
 
 
 class BusyPoll:
-    """One for a loop. `arrived` before a request is dealt with, `answered` after."""
+    """One for each event loop. Connections call `arrived` before they handle requests and `answered` after."""
 
     __slots__ = (
         "_call_soon",
@@ -49,13 +50,13 @@ class BusyPoll:
         self._longest_s = longest_s
         self._clock = clock
         self._cpu_clock = cpu_clock
-        self._since = 0.0  # the last answer
-        self._last_client: object = None  # who got it
-        self._is_near = False  # whether a request of theirs has come soon after it
+        self._since = 0.0  # time of the last answer
+        self._last_client: object = None  # to which client
+        self._is_near = False  # whether that client's next request came soon after an answer
         self._is_turning = False
         self._not_before = 0.0
         self._review_from = self._review_from_cpu = 0.0
-        self.changes = 0  # how often another client came than the one before
+        self.changes = 0  # how often a request came from another client than the previous one
 
     def arrived(self, client: object, nbytes: int) -> None:
         """There is something to do. Much at once takes so long that the wake-up does not matter."""

@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 _MAX_QUEUED_FRAMES: Final = 64
 _WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 _MAX_PIECES: Final = (
-    1024  # in one write without joining the small ones; with more than a million uvloop fails
+    1024  # in one write without joining small ones; uvloop fails with more than a million
 )
 _SMALL_PIECE_BYTES: Final = 4096
 _WORK_BUDGET_S: Final = 0.005  # of queued requests of one connection, before others are served
@@ -39,13 +39,13 @@ Answer: TypeAlias = list[Piece] | None
 
 
 class DelayedAnswer(Protocol):
-    """An answer that comes later and does not keep the next request waiting."""
+    """An answer that is completed later, such as a Produce with acks=all. The next request of the connection is handled before."""
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once the answer can be made. The callback is called amid other work, and puts off its own."""
+        """Call back once the answer can be encoded. The callback must only schedule work, because a partition is being changed then."""
 
     def answer(self) -> Answer:
-        """Make it; once."""
+        """Encode the answer. Called once."""
 
 
 AnyAnswer: TypeAlias = "Answer | DelayedAnswer | Coroutine[Any, Any, Answer | DelayedAnswer]"
@@ -53,10 +53,10 @@ AnyAnswer: TypeAlias = "Answer | DelayedAnswer | Coroutine[Any, Any, Answer | De
 
 
 class Dispatch(Protocol):
-    """Who answers requests."""
+    """Answers requests; implemented by `broker.requests.dispatch`."""
 
     def __call__(self, connection: "Connection", frames: Sequence[Frame]) -> Sequence[AnyAnswer]:
-        """Answer the first request, or as many of the first as are best dealt with together.
+        """Answer the first request, or several of the first that can be handled together.
 
         MalformedMessage if the peer broke the protocol.
         """
@@ -85,7 +85,7 @@ class ConnectionOwner(Protocol):
         """Count it out."""
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Run in the background, under supervision."""
+        """Run in the background, in the broker's task group."""
 
     def now(self) -> float:
         """The loop's clock, coarse: good enough to find idle connections."""
@@ -103,7 +103,7 @@ class _Slot:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The public fields are what requests know of the connection that they came by."""
+    """One connection of a client. The public fields are for the handlers of its requests."""
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
@@ -167,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
         owner = self._owner
         owner.busy_poll.arrived(self, nbytes)
         self.last_active = owner.now()
-        # An area that was filled is read into again at once.
+        # asyncio reads again at once after a read that filled the area.
         is_filled = nbytes == len(owner.receive_area) or self._partial_bytes > 0
         arrived = owner.read_budget.clock() if is_filled else 0.0
         try:
@@ -226,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
             for answer in answers:
                 frame = self._queue.popleft()
                 if answer is None or isinstance(answer, list):
-                    # Dealt with: an answer never looks into the request.
+                    # The frame's memory can be reused: an answer holds no view of its request.
                     self._frames.done(frame)
                     if answer is not None and self._outbox:
                         self._park(len(frame), answer)
@@ -298,7 +298,7 @@ class Connection(asyncio.BufferedProtocol):
         self._work()
 
     def _delayed_is_done(self, slot: _Slot, delayed: DelayedAnswer) -> None:
-        """Make the answer soon: a partition is being changed now. Answers that are done together leave in one write."""
+        """Encode the answer in the next iteration of the event loop, because a partition is being changed now. Answers that are completed together leave in one write."""
         self._done.append((slot, delayed))
         if len(self._done) == 1:
             asyncio.get_running_loop().call_soon(self._make_delayed_answers)
@@ -377,11 +377,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def hold(self) -> None:
-        """Handle nothing until `release`: it is not this connection's turn yet."""
+        """Handle no request until `release` (max.connection.creation.rate)."""
         self._is_busy = True
 
     def release(self) -> None:
-        """Begin to serve."""
+        """Handle requests from now on."""
         self._is_busy = False
         self._work()
 
@@ -396,7 +396,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once, whatever was still to be sent."""
+        """Close at once and drop unsent answers."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -407,17 +407,17 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def waiting_requests(self) -> int:
-        """Requests that are here and not begun: an earlier one comes first."""
+        """How many requests are queued behind an earlier one."""
         return len(self._queue)
 
     @property
     def waiting_answers(self) -> int:
-        """Answers that are there and not sent: an earlier one comes first."""
+        """How many answers are ready and wait for the answer to an earlier request."""
         return sum(slot.is_done for slot in self._outbox)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing goes on here: nothing to answer, or a peer that does not take its answers."""
+        """Whether there is no request to answer, or the peer does not read its answers."""
         is_stuck = self._is_write_paused or self._is_closing
         return is_stuck or not (self._queue or self._outbox)
 

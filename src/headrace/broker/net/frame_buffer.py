@@ -13,7 +13,7 @@ from headrace.errors import MalformedMessage
 
 _LENGTH: Final = Struct(">i")
 _FIRST_BYTES: Final = 16 * 1024  # a frame up to this size is allocated at once
-_GROWTH: Final = 2  # times what has arrived
+_GROWTH: Final = 2  # factor by which a frame's memory grows
 
 Frame: TypeAlias = bytearray | memoryview
 """A request without its length; a view if it lies in memory that is larger."""
@@ -27,7 +27,7 @@ class FrameBuffer:
     def __init__(self, max_frame_bytes: int, buffer_pool: BufferPool) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._buffer_pool = buffer_pool
-        self._head = b""  # fewer than four bytes of a length
+        self._head = b""  # fewer than four bytes: a part of a length
         self._memory: bytearray | None = None  # of the frame under way
         self._length = 0
         self._filled = 0
@@ -84,7 +84,7 @@ class FrameBuffer:
         return frames
 
     def _start_frame(self, length: int, beginning: memoryview) -> None:
-        # What is spare costs nothing: all of it at once, if there is.
+        # A pooled buffer of the whole length costs nothing, so it need not grow.
         memory = self._buffer_pool.take_pooled(length) if length > _FIRST_BYTES else None
         if memory is None:
             wanted = max(_FIRST_BYTES, _GROWTH * len(beginning))

@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 _RECEIVE_BYTES: Final = 64 * 1024
 _LONGEST_STALL_S: Final = 5.0
-_SLOWEST_RATE: Final = 0.01  # connections a second: none at all would be an end, not a rate
+_SLOWEST_RATE: Final = 0.01  # connections a second; a rate of 0 would accept none ever again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +40,14 @@ class ConnectionLimits:
 
 
 class ConnectionCounts:
-    """Connections over all listeners: in all, and by the peer's address."""
+    """Open connections of all listeners, in total and by the peer's address, and their limits."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.open: dict[Connection, None] = {}  # in the order of their arrival
         self._by_host: Counter[str] = Counter()
         self.refused = 0
-        self._next_turn = 0.0  # when one more connection is within the rate
+        self._next_turn = 0.0  # when one more connection is within max.connection.creation.rate
         self._ids = count(1)
 
     def next_id(self) -> int:
@@ -68,11 +68,11 @@ class ConnectionCounts:
         return True
 
     def wait_s(self, now: float) -> float:
-        """How long a connection that was just made has to wait for its turn."""
+        """How long a new connection has to wait, so that max.connection.creation.rate is kept."""
         rate = self.limits.max_connection_creation_rate
         if rate == INT_MAX:
             return 0.0
-        # As many as come in one second may come at once.
+        # The connections of one second may come at once.
         turn = max(self._next_turn, now - 1.0)
         self._next_turn = turn + 1.0 / max(rate, _SLOWEST_RATE)
         return max(0.0, self._next_turn - now)
@@ -124,7 +124,7 @@ class OpenListener:
         self._now = self._loop.time()
 
     async def bind(self) -> int:
-        """Take the address without answering yet. Returns the port, which the system chose if none was given."""
+        """Bind the address without accepting yet. Returns the port, which the operating system chose if none was given."""
         limits = self._counts.limits
         self._socket = await self._network.listen(
             lambda: Connection(self),
@@ -142,7 +142,7 @@ class OpenListener:
         await self._socket.serve()
 
     def stop_accepting(self) -> None:
-        """Take no new connections; those there are go on."""
+        """Accept no new connections; open ones stay open."""
         if self._socket is not None:
             self._socket.close()
 
@@ -153,14 +153,14 @@ class OpenListener:
                 connection.close()
 
     def abort_connections(self) -> None:
-        """End those that are still there, because their peers do not take what is left to send."""
+        """Abort connections that are still open, because their peers do not read the remaining answers."""
         for connection in list(self._counts.open):
             if connection.listener_name == self.listener_name:
                 connection.abort()
 
     def close_idle(self) -> None:
         """Close connections that were silent for too long; also moves the coarse clock."""
-        # What connections note is the time of the round before, and may be late by all that lies between two rounds.
+        # Connections store the coarse time of the previous round as `last_active`, so they are compared with that.
         last_round, self._now = self._now, self._loop.time()
         self._end_stall()
         limit_s = self._counts.limits.connections_max_idle_ms / 1000
@@ -172,7 +172,7 @@ class OpenListener:
                 connection.abort()
 
     def _end_stall(self) -> None:
-        """Where memory is short, everyone waits for the favoured connection: it must not be silent."""
+        """Abort the favoured connection if it is silent while the memory budget is exhausted, because all others wait for it."""
         favoured = self.budget.favoured
         if (
             isinstance(favoured, Connection)

@@ -1,16 +1,16 @@
 """How many bytes of requests may be in memory at once, over all connections (pure).
 
-A connection that would exceed the budget waits until others have been answered. One that holds nothing is always let in:
-a single request larger than the budget must still be served. If all that is held are halves of requests, waiting would
-never end: so one of those in the middle of a request, the favoured, goes on until it holds nothing any more. Whoever owns
-the connections ends it if it is silent.
+A connection that would exceed the budget waits until others have been answered. A connection that holds no memory is always
+let in, because a single request larger than the budget must still be served. If all memory is held by incomplete requests, waiting
+would never end. So one connection in the middle of a request, the favoured one, goes on until it holds no memory any more. The
+listener closes it if it is silent.
 """
 
 from collections.abc import Callable, Hashable
 
 
 class MemoryBudget:
-    """Counts bytes; wakes those who wait."""
+    """Counts the bytes of requests in memory, and wakes connections that wait for room."""
 
     __slots__ = ("_limit_bytes", "_waiting", "favoured", "used_bytes")
 
@@ -30,7 +30,7 @@ class MemoryBudget:
         self.used_bytes += count
 
     def give_back(self, count: int) -> None:
-        """Bytes have been dealt with; whoever waits may go on when there is room."""
+        """Requests have been answered: connections that wait go on if there is room now."""
         self.used_bytes -= count
         while self._waiting and self.used_bytes < self._limit_bytes:
             self._wake(next(iter(self._waiting)))
@@ -44,7 +44,7 @@ class MemoryBudget:
         return self.favoured is holder
 
     def wait(self, holder: Hashable, wake: Callable[[], None], *, is_mid_request: bool) -> None:
-        """Call `wake` once there is room, or when it is the holder's turn to be favoured."""
+        """Call `wake` once there is room, or when the holder becomes the favoured one."""
         self._waiting[holder] = (wake, is_mid_request)
 
     def leave(self, holder: Hashable) -> None:

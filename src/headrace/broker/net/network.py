@@ -16,7 +16,7 @@ _DIAL_S: Final = 0.5
 
 
 class ListeningSocket(Protocol):
-    """An address that was taken."""
+    """A socket that is bound to an address."""
 
     @property
     def port(self) -> int:
@@ -26,7 +26,7 @@ class ListeningSocket(Protocol):
         """Accept connections from now on."""
 
     def close(self) -> None:
-        """Accept none any more; those there are go on."""
+        """Accept no more connections; open ones stay open."""
 
 
 class Network(Protocol):
@@ -42,7 +42,7 @@ class Network(Protocol):
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
     ) -> ListeningSocket:
-        """Take an address, all interfaces without a host. OSError if it is taken. -1 leaves a buffer to the system."""
+        """Bind an address (all interfaces without a host). Raises OSError if it is in use. A buffer size of -1 is the operating system's."""
 
     async def listen_for_streams(
         self, accept: AcceptStream, host: str, port: int, *, max_line_bytes: int
@@ -121,7 +121,7 @@ class SocketNetwork:
             OSError,
             ValueError,
             OverflowError,
-        ):  # time-outs are among them, and addresses that are none
+        ):  # also time-outs and malformed addresses
             return False
         return bool(addresses)
 

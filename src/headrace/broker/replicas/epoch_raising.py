@@ -39,11 +39,11 @@ class EpochRaising:
         self._controller = controller
         self._broker_epoch = broker_epoch
         self._clock = clock
-        self._is_told = False  # to the operator
-        self._are_ids_raised = False  # once for each run of the broker
+        self._is_told = False  # whether the operator was told
+        self._are_ids_raised = False  # asked once for each run of the broker
 
     async def run(self) -> None:
-        """Ask whenever there is something to raise, until cancelled."""
+        """Ask the controller whenever an epoch or a producer id must be raised, until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
             request = self.due()
@@ -51,7 +51,7 @@ class EpochRaising:
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
 
     def due(self) -> RaiseEpochs | None:
-        """What the controller should raise now; None if nothing."""
+        """The request that the controller should get now; None if nothing must be raised."""
         logs = tuple(
             LogEpoch(topic_id=where.topic_id, partition=where.partition, leader_epoch=epoch)
             for where, epoch in self._hosting.newer_logs().items()
@@ -62,7 +62,7 @@ class EpochRaising:
         )
         if not self._hosting.is_registered or not (logs or are_ids_behind):
             return None
-        # By the clock, because other brokers may hold higher ids, and a client may have made up those that are here.
+        # Derived from the clock, because logs of other brokers may hold higher ids, and a client may have invented those in our logs.
         above_all = self._clock() // 1_000 * PRODUCER_IDS_A_SECOND
         return RaiseEpochs(
             broker_id=self._cluster.broker_id,

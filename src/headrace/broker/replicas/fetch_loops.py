@@ -29,7 +29,7 @@ class FetchLoops:
         connect: Connect,
         on_broken: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`on_broken` hears which leader's connection ended without our doing."""
+        """`on_broken` is called with the id of a leader whose connection was not closed by this broker."""
         self._cluster = cluster
         self._listener_name = settings.inter_broker_listener.name
         self._settings = FollowerSettings(
@@ -46,7 +46,9 @@ class FetchLoops:
         self._tasks = tasks
         self._connect = connect
         self._on_broken = on_broken
-        self.on_log_start_moved: Callable[[], None] = lambda: None  # of a log that follows
+        self.on_log_start_moved: Callable[[], None] = lambda: (
+            None
+        )  # called when the disk under a follower's log fails
         self._loops: dict[int, FetchLoop] = {}
         self._running: list[asyncio.Task[None]] = []
         self._leaders: dict[Partition, int] = {}
@@ -57,7 +59,7 @@ class FetchLoops:
         leader_id: int,
         on_disk_failed: Callable[[Partition, DiskFailed], None],
     ) -> None:
-        """Follow a partition at its leader; -1 is nobody."""
+        """Fetch a partition from its leader; -1 is no leader."""
         self.leave(partition)
         if leader_id < 0:
             return
@@ -79,19 +81,19 @@ class FetchLoops:
         loop.add(partition)
 
     def leave(self, partition: Partition) -> None:
-        """No longer follow it: it is led here, or gone."""
+        """Stop fetching a partition, because this broker leads it or no longer hosts it."""
         leader_id = self._leaders.pop(partition, None)
         if leader_id is not None:
             self._loops[leader_id].remove(partition)
 
     def tell_log_starts(self) -> None:
-        """Log start offsets have become durable: leaders hear of them."""
+        """Send log start offsets that have become durable to the leaders."""
         for loop in self._loops.values():
             loop.tell_log_starts()
 
     @property
     def max_lag(self) -> int:
-        """Committed records that the replica furthest behind its leader lacks."""
+        """How many committed records the replica that is furthest behind its leader lacks."""
         return max((loop.max_lag for loop in self._loops.values()), default=0)
 
     def stop(self) -> None:

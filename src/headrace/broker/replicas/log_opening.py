@@ -1,4 +1,4 @@
-"""A line in the log now and then that tells how far the opening of thousands of logs has come."""
+"""Logs the progress while thousands of logs are opened at the start of a broker."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _INTERVAL_S: Final = 3.0
 
 
 class RecoveryProgress:
-    """Called for each log that was opened. Silent if it takes no time."""
+    """Called for each log that was opened. Logs nothing if all are opened quickly."""
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s

@@ -1,7 +1,7 @@
 """Writes log start offsets to the checkpoints as soon as DeleteRecords has moved one, so that deleted records stay deleted.
 
-Owns the wish for a checkpoint and who hears that it was written. Leaves the files to `upkeep.housekeeping`, which writes them by itself
-every few seconds, too. Many wishes make one checkpoint: logs whose start moved while one is written come into the next.
+Owns the requests for a checkpoint and who is told that it was written. Leaves the files to `upkeep.housekeeping`, which also writes
+them every few seconds. Many requests make one checkpoint: log starts that moved while one is written come into the next.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class LogStartSync:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Write what was asked for, until cancelled."""
+        """Write requested checkpoints, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -1,7 +1,7 @@
 """Tells the controller which replicas this broker cannot use, because a disk failed under them. A rim module.
 
-What is told is always the whole of it, compared with what the controller's picture says of this broker: nothing is lost
-when the controller changes or an answer does not come.
+A report names all unusable replicas that the cluster state does not show as offline. So no report is lost when the controller
+changes or an answer does not come.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _PAUSE_AFTER_FAILURE_S: Final = 2.0
 
 
 class OfflineReplicaReports:
-    """The replicas that one broker should have and does not."""
+    """Reports the replicas that are assigned to this broker and cannot be used."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class OfflineReplicaReports:
         broker_epoch: Callable[[], int],
         all_roles_applied: Callable[[], bool],
     ) -> None:
-        """`all_roles_applied` is whether all that can be used here is in use."""
+        """`all_roles_applied` is false while role changes are queued: their replicas may be usable."""
         self._cluster = cluster
         self._partitions = partitions
         self._log_dirs = log_dirs
@@ -47,7 +47,7 @@ class OfflineReplicaReports:
         self._last_told: frozenset[tuple[UUID, int]] = frozenset()
 
     async def run(self) -> None:
-        """Tell what the controller does not know, until cancelled."""
+        """Report replicas that the controller does not know to be offline, until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
             untold = self.untold()
@@ -55,7 +55,7 @@ class OfflineReplicaReports:
                 await asyncio.sleep(_PAUSE_AFTER_FAILURE_S)
 
     def untold(self) -> ReplicasOffline | None:
-        """What the controller should be told now; None if it knows."""
+        """The report that the controller should get now; None if it knows all."""
         us = self._cluster.state.brokers.get(self._cluster.broker_id)
         epoch = self._broker_epoch()
         if us is None or us.epoch != epoch or not self._all_roles_applied():

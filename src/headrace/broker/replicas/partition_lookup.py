@@ -1,4 +1,4 @@
-"""Finds a hosted partition for a request, or says why not. Shared by the APIs that address partitions."""
+"""Finds the hosted partition that a request names, or the error code. Shared by the APIs that address partitions."""
 
 from headrace.broker.cluster.cluster_view import ClusterView
 from headrace.replication.fencing import ANY_EPOCH
@@ -24,7 +24,7 @@ def find_leader(
     *,
     current_leader_epoch: int = ANY_EPOCH,
 ) -> Partition | Refusal:
-    """The partition, if it is led here and the asker's epoch is ours."""
+    """The partition, if this broker leads it in the leader epoch that the request names."""
     partition = find_partition(partitions, cluster, topic, index)
     if isinstance(partition, Refusal):
         return partition
@@ -32,7 +32,7 @@ def find_leader(
 
 
 def missing(cluster: ClusterView, topic: str, index: int) -> Refusal:
-    """Why a partition is not here."""
+    """The error code for a partition that is not hosted here."""
     partition = cluster.state.partition(topic, index)
     if partition is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} does not exist")

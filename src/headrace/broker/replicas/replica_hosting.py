@@ -3,7 +3,7 @@
 Owns which partition is hosted and in which role. The controller's changes come in order, each batch before the request
 behind it is answered. A batch only tells which partitions to look at: what each becomes is read from the newest cluster
 state, by topic id, so that a topic that was deleted, or created again under the same name, in the same batch is never
-mistaken for another one. Many role changes at a time wait in a queue, which `role_application` works off. A partition's
+mistaken for another one. Role changes beyond the first few of a batch wait in a queue, which `role_application` empties. A partition's
 new leader epoch counts only once its log knows it.
 
 A cluster state without this registration (broker id and broker epoch) gives nothing to lead and deletes nothing, because it
@@ -90,7 +90,7 @@ class ReplicaHosting:
         """`broker_epoch` is that of the present registration, `lease` that on the session with the store.
 
         With `new_at_once`, of many partitions with new roles only so many are given their role by `apply`; the others by `apply_queued`.
-        `on_topics_deleted` hears (name, id) of topics that are gone and the directories left to remove.
+        `on_topics_deleted` is called with (name, id) of deleted topics and the directories that are left to remove.
         """
         self._cluster = cluster
         self._partitions = partitions
@@ -103,18 +103,18 @@ class ReplicaHosting:
         self._broker_epoch = broker_epoch
         self._on_topics_deleted = on_topics_deleted
         self._lease = lease
-        self._void_epoch = -1  # of a registration that went with its session
+        self._void_epoch = -1  # the broker epoch of a registration that ended with its session
         self._is_suspended = False
-        self._needs_full_state = False  # changes came that were not acted upon
+        self._needs_full_state = False  # changes came while this broker was not registered
         self._without_room: dict[TopicIdPartition, bool] = {}  # → whether it is new
         self._newer_logs: dict[TopicIdPartition, int] = {}  # → the newest leader epoch in the log
-        self.highest_producer_id = -1  # of the logs that were hosted
+        self.highest_producer_id = -1  # in the logs that were hosted
         self._at_once = new_at_once
         self._queue = RoleQueue()
         live_settings.listen(self._on_settings)
 
     def apply(self, batch: ChangeBatch) -> None:
-        """Act on what the controller published; the cluster view has it already."""
+        """Act on a batch of changes, which the cluster view has applied already."""
         if not self.is_registered:
             self._resign_all()
         if not batch.is_snapshot:
@@ -128,17 +128,17 @@ class ReplicaHosting:
 
     @property
     def is_registered(self) -> bool:
-        """Whether the controller's picture knows this very incarnation of the broker."""
+        """Whether the cluster state contains this registration (broker id and broker epoch)."""
         us = self._cluster.state.brokers.get(self._cluster.broker_id)
         return us is not None and us.epoch == self._broker_epoch() != self._void_epoch
 
     @property
     def may_lead(self) -> bool:
-        """Whether what the picture gives this broker to lead is its to lead now."""
+        """Whether this broker may lead what the cluster state gives it: it is registered and its session is not overdue."""
         return self.is_registered and not self._is_suspended
 
     def registered(self) -> None:
-        """There is a new registration; the controller's picture may know it before we do."""
+        """This broker has a new broker epoch. The cluster state may have contained it before."""
         self._reconcile_if_stale(None)
 
     def _reconcile_if_stale(self, at_once: int | None) -> None:
@@ -149,7 +149,7 @@ class ReplicaHosting:
     # ---- a batch of changes
 
     def _enqueue_new(self, changes: Sequence[Change]) -> None:
-        """Note which partitions are new, because only this batch tells: a snapshot does not."""
+        """Queue the new partitions of this batch as new, because a snapshot does not say which are."""
         for change in changes:
             match change:
                 case TopicCreated(name, _, partitions):
@@ -164,7 +164,7 @@ class ReplicaHosting:
                     self._queue.add_new(TopicIdPartition(topic.topic_id, index))
 
     def _apply_changes(self, changes: Sequence[Change]) -> None:
-        """Bring everything that the changes mention to what the newest state says of it."""
+        """Reconcile every partition that the changes mention with the newest cluster state."""
         deleted: dict[UUID, str] = {}
         configured: dict[str, None] = {}
         changed: dict[TopicPartition, None] = {}
@@ -190,7 +190,7 @@ class ReplicaHosting:
     # ---- a whole state
 
     def _reconcile(self, at_once: int | None) -> None:
-        """Bring everything to what the state says, whatever was heard of before."""
+        """Reconcile all logs and partitions with the cluster state, whatever was applied before."""
         state = self._cluster.state
         self._reconfigure_all()
         deleted = {
@@ -213,11 +213,11 @@ class ReplicaHosting:
             name, index = log.topic_partition
             topic = state.topics.get(name)
             if name in state.unreadable_topics:
-                self._drop(log.topic_partition)  # the log stays: nobody knows whose it is
+                self._drop(log.topic_partition)  # the log stays, because its topic is not known
             elif topic is None or log.topic_id not in (None, topic.topic_id):
                 self._set_foreign_log_aside(log)
             elif not self._is_assigned(topic, index) and self._partitions.get(name, index) is None:
-                # Reassigned while this broker was away. Not deleted, because nobody saw it happen.
+                # Reassigned while this broker was away. Kept, because this broker did not see the reassignment.
                 self._set_foreign_log_aside(log)
 
     def _set_foreign_log_aside(self, log: PartitionLog) -> None:
@@ -240,7 +240,7 @@ class ReplicaHosting:
         )
 
     def _apply_or_enqueue(self, topic: Topic, index: int) -> None:
-        """Settle at once, unless the partition is in the queue or changes hands."""
+        """Apply the role at once, unless the partition is in the queue or has a new leader epoch: then it is queued."""
         where = TopicIdPartition(topic.topic_id, index)
         state = topic.partitions[index]
         hosted = self._partitions.get(topic.name, index)
@@ -309,7 +309,7 @@ class ReplicaHosting:
         if state.leader_epoch == partition.leader_epoch:
             partition.isr_decided(state, now_ms=now_ms)
         elif state.leader_epoch < partition.leader_epoch:
-            # From a controller that does not know yet that it is deposed, or from an older store.
+            # The state is that of a deposed controller, or of a restored backup of the store.
             if state.leader == broker_id and not partition.is_leader:
                 self._newer_logs[where] = max(partition.leader_epoch, partition.newest_epoch)
         elif self._is_newer(partition, state):
@@ -343,10 +343,10 @@ class ReplicaHosting:
         return found
 
     def _is_newer(self, partition: Partition, state: PartitionState) -> bool:
-        """Whether the replica can have no role, because it knows of a later leadership than the state."""
+        """Whether the replica can have no role, because its log has seen a later leader epoch than the state."""
         log = partition.log
         if state.leader != self._cluster.broker_id:
-            # The leader could not say where an epoch ended that is later than its own.
+            # The leader cannot tell the end offset of an epoch that is later than its own.
             return log.leader_epochs.latest > state.leader_epoch
         return partition.newest_epoch > state.leader_epoch or log.leader_epochs.has_written(
             state.leader_epoch, log.log_end_offset
@@ -374,7 +374,7 @@ class ReplicaHosting:
         config = self.topic_config(topic_partition.topic)
         if log is None:
             if not is_new and (self._log_dirs.offline or topic_partition in self._log_dirs.broken):
-                # An empty log in its place would pass for all that there ever was.
+                # A new, empty log would look as if the partition had no records.
                 _logger.error("%s: its log may lie where it cannot be read now", topic_partition)
                 return None
             log = self._log_dirs.create(
@@ -418,7 +418,7 @@ class ReplicaHosting:
             self._resume_all()
 
     def _resign_all(self) -> None:
-        """What was led under a registration that is gone is led by others, or will be: no epoch of it comes back."""
+        """Resign every leadership, because the registration under which it was given is gone and others are elected."""
         for partition in self._partitions:
             if partition.is_leader:
                 self._coordinators.resigned(partition)
@@ -446,7 +446,7 @@ class ReplicaHosting:
         self.take_offline(partition.topic_partition, error)
 
     def take_offline(self, topic_partition: TopicPartition, error: DiskFailed) -> None:
-        """The disk under a partition failed: give up everything in its directory, unless it is only full."""
+        """The disk under a partition failed: take its log directory offline, unless the disk is only full."""
         directory = self._log_dirs.directory_of(topic_partition)
         if isinstance(error, DiskFull):
             _logger.error("%s; what could not be written is tried again", error)
@@ -462,7 +462,7 @@ class ReplicaHosting:
         try:
             return self._log_dirs.set_aside(topic_partition, suffix)
         except DiskFailed as error:
-            # The old records still lie under a name that another topic may get.
+            # The directory goes offline, because the old records keep a name that another topic may get.
             _logger.error("%s cannot be set aside: %s", topic_partition, error)
             if directory is not None:
                 self._take_directory_offline(directory.path, error)
@@ -471,7 +471,7 @@ class ReplicaHosting:
     # ---- topics
 
     def _remove_topics(self, deleted: Mapping[UUID, str]) -> None:
-        """Delete what is here of topics that are gone: id → name."""
+        """Delete the logs of deleted topics (id → name)."""
         paths = []
         for log in [log for log in self._log_dirs if log.topic_id in deleted]:
             self._drop(log.topic_partition)
@@ -495,7 +495,7 @@ class ReplicaHosting:
         return readable_topic_config(self._live_settings.current, overrides)
 
     def log_config(self, config: TopicConfig) -> LogConfig:
-        """What a log needs of it."""
+        """The topic's configuration, as far as its logs need it."""
         expiration_ms = self._live_settings.current.producer_id_expiration_ms
         return config.to_log_config(producer_id_expiration_ms=expiration_ms)
 

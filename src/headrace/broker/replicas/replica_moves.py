@@ -1,8 +1,7 @@
 """Moves replicas between the log directories of this broker, one chunk at a time. A rim module.
 
-Owns the moves under way. The event loop does the copying, in turns with everything else, because it owns both logs; what
-blocks for long (syncing the copy, removing what is left) runs in a worker thread. What was under way when the broker
-stopped begins anew at the next start.
+Owns the moves under way. The event loop copies, one chunk between other work, because it owns both logs. Syncing the copy and removing
+the original block for long and run in a worker thread. A move that was under way when the broker stopped begins anew at the next start.
 """
 
 import asyncio
@@ -61,7 +60,7 @@ class ReplicaMoves:
         self._wanted = asyncio.Event()
 
     def want(self, where: TopicPartition, path: str) -> ErrorCode:
-        """Have a partition's log in this directory from now on. Says why not."""
+        """Move a partition's log to this directory. Returns an error code if that cannot be."""
         if len(f"{where}.{FUTURE_SUFFIX}") + _ID_LENGTH > MAX_NAME:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if path in self._log_dirs.offline:
@@ -79,11 +78,11 @@ class ReplicaMoves:
         return ErrorCode.NONE
 
     def want_once_here(self, where: TopicPartition, path: str) -> None:
-        """Have a partition's log created in this directory, when it comes to this broker."""
+        """Create a partition's log in this directory when the partition is assigned to this broker."""
         self._log_dirs.wanted[where] = path
 
     async def run(self) -> None:
-        """Move what is wanted elsewhere, until cancelled."""
+        """Copy replicas to the directories that were asked for, until cancelled."""
         while True:
             await self._begin_and_drop()
             for move in list(self._moves.values()):
@@ -93,7 +92,7 @@ class ReplicaMoves:
 
     async def _pause(self) -> None:
         try:
-            # What is wanted may wait for its partition: at the start, moves of the run before do.
+            # A wanted move may have to wait until its partition is hosted, as moves of the previous run do at the start.
             async with asyncio.timeout(_LOOK_AGAIN_S if self._log_dirs.wanted else None):
                 await self._wanted.wait()
         except TimeoutError:
@@ -101,7 +100,7 @@ class ReplicaMoves:
         self._wanted.clear()
 
     async def _begin_and_drop(self) -> None:
-        """Let the moves be those that are wanted now."""
+        """Begin moves that are newly wanted, and give up those that are not wanted any more."""
         wanted = self._log_dirs.wanted
         for where, move in list(self._moves.items()):
             partition = self._partitions.get(*where)
@@ -135,7 +134,7 @@ class ReplicaMoves:
             _logger.info("%s moves from %s to %s", where, origin.path, path)
 
     async def _advance(self, move: LogMove) -> None:
-        """One chunk further, or the end of it."""
+        """Copy one chunk, or finish the move."""
         if self._is_too_fast():
             await asyncio.sleep(_PAUSE_S)
             return
@@ -167,7 +166,7 @@ class ReplicaMoves:
         return self._copied.bytes_per_second(self._clock()) > rate
 
     async def _is_synced(self, move: LogMove) -> bool:
-        """Sync the copy elsewhere. False if there was anything to sync: the original may have grown meanwhile."""
+        """Sync the copy in a worker thread. False if there was anything to sync, because the original may have grown meanwhile."""
         copy = move.copy
         if copy.recovery_point >= copy.log_end_offset:
             return True

@@ -1,8 +1,8 @@
-"""Which replicas are copied slowly, and whether one of them has to wait now.
+"""Throttle of replication: which replicas it holds for, and whether one of them has to wait now.
 
 Owns Kafka's rule: a rate of this broker (`leader.` or `follower.replication.throttled.rate`) and per topic the replicas that
 it holds for (`….replication.throttled.replicas`, as partition:broker, or * for all). Only replicas that are not in sync wait.
-Without a rate nothing is looked up.
+Without a rate, no replica is throttled.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from headrace.replication.throttle import UNLIMITED, RateWindow
 
 
 class ReplicaThrottle:
-    """One broker's, for what it sends as leader or for what it fetches as follower."""
+    """The throttle of one broker, either for what it sends as leader or for what it fetches as follower."""
 
     def __init__(
         self, cluster: ClusterView, clock: Clock, rate: Callable[[], int], *, replicas_key: str
@@ -26,7 +26,7 @@ class ReplicaThrottle:
         self._rate = rate
         self._replicas_key = replicas_key
         self._passed = RateWindow()
-        self._listed: dict[str, tuple[str, frozenset[int] | None]] = {}  # None is all
+        self._listed: dict[str, tuple[str, frozenset[int] | None]] = {}  # None: all partitions
 
     @property
     def is_on(self) -> bool:
@@ -34,7 +34,7 @@ class ReplicaThrottle:
         return self._rate() < UNLIMITED
 
     def holds_back(self, where: TopicPartition, replica: int) -> bool:
-        """Whether this replica of a partition gets nothing now."""
+        """Whether this replica has to wait now."""
         if not self.is_on or not self._is_listed(where):
             return False
         state = self._cluster.state.partition(*where)
@@ -43,7 +43,7 @@ class ReplicaThrottle:
         return self._passed.bytes_per_second(self._clock()) > self._rate()
 
     def passed(self, where: TopicPartition, size: int) -> None:
-        """A replica got so many bytes, in sync or not."""
+        """Count bytes that a replica was sent, whether it is in sync or not."""
         if size and self.is_on and self._is_listed(where):
             self._passed.note(size, self._clock())
 

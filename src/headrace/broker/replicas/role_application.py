@@ -1,8 +1,8 @@
 """Applies queued role changes in slices, between which the event loop serves clients. A rim module.
 
 `ReplicaHosting` applies the first few role changes of a creation or an election at once. The others wait in its queue, because
-applying thousands of them at a time would make every client wait, and the brokers that a controller has to tell. A request that
-created partitions is answered when the queue is empty.
+applying thousands of them at a time would delay every client, and if this broker is the controller, all other brokers. A request
+that created partitions is answered when the queue is empty.
 """
 
 import asyncio

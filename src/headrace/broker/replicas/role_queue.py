@@ -30,7 +30,7 @@ class RoleQueue:
         self._others[partition] = True
 
     def add(self, partition: TopicIdPartition, *, is_urgent: bool) -> None:
-        """Add a partition, or tell how urgent a partition in the queue is now."""
+        """Add a partition, or change whether a partition in the queue is urgent."""
         is_new = self.remove(partition)
         (self._urgent if is_urgent else self._others)[partition] = is_new
 
@@ -40,5 +40,5 @@ class RoleQueue:
         return self._others.pop(partition, False) or was_urgent
 
     def first(self, limit: int | None) -> list[TopicIdPartition]:
-        """The partitions to settle next, at most `limit`."""
+        """The partitions whose roles are applied next, at most `limit`."""
         return list(islice(chain(self._urgent, self._others), limit))

@@ -1,4 +1,4 @@
-"""Which error codes an answer carries, at the top and for each of its items (pure). For messages, not for encoded answers."""
+"""Counts the error codes of a response message, at its top level and in each of its items (pure)."""
 
 from collections import Counter
 from typing import Final, NamedTuple, cast

@@ -1,8 +1,8 @@
 """Answer whose last field is an array of items, made and encoded one item at a time.
 
-A few bytes of a request may ask for much: thousands of names, each of which stands for kilobytes. This owns how much of the event
-loop such an answer takes before other connections are served, and how large it may become. What an item says, and what is said
-instead of the items for which there is no room, is left to the API.
+A small request may have a large answer: thousands of names, and kilobytes for each. This owns how long the event loop works on such
+an answer before it serves other connections, and how large the answer may become. The content of items, and the refusals in place of
+items for which there is no room, are left to the API.
 """
 
 from collections import Counter

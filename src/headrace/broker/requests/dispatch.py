@@ -99,7 +99,7 @@ class Dispatcher:
         except MalformedMessage:
             raise
         except Exception:
-            # The frames are the peer's: a failure that they cause ends this connection only.
+            # The client sent these frames, so a failure that they cause closes this connection only.
             _logger.exception("%s failed", ApiKey(context.api_key).title)
             raise MalformedMessage("the request could not be answered") from None
         return (self._decoded(connection, frames[0]),)
@@ -107,7 +107,7 @@ class Dispatcher:
     def _observed(
         self, answers: Sequence[Answer | DelayedAnswer], context: RequestContext, started: float
     ) -> Sequence[Answer | DelayedAnswer]:
-        """Count the answers of a fast path, those that come later when they do."""
+        """Count the answers of a fast path in the metrics, delayed ones when they are completed."""
         now, key = self._monotonic(), context.api_key
         if self._steps:
             context.connection.admitted_requests -= len(answers)
@@ -163,7 +163,7 @@ class Dispatcher:
     def _refusal(
         self, context: RequestContext, request: Any, frames: Sequence[Frame]
     ) -> ErrorCode | None:
-        """What the steps refuse requests with. Those that they let pass are noted, because a step sees each frame once."""
+        """The error with which a step refuses the requests, if one does. Requests that pass are noted, because a step sees each frame once."""
         connection = context.connection
         if not connection.admitted_requests:
             for step in self._steps:

@@ -1,4 +1,4 @@
-"""The answer that tells one error for a whole request: at its top, and for each item that was asked for (pure).
+"""The answer to a request that failed as a whole: one error at its top level and in each of its items (pure).
 
 Kafka's `getErrorResponse`. Owns where each API's answer has room for errors. Items are made from those of the request: fields
 of the same name are taken over, so that a client finds its topics, partitions and groups again.
@@ -169,7 +169,7 @@ def error_answer(key: ApiKey, version: int, request: Any, error_code: ErrorCode)
 
 
 def _asked(message: Any, path: str) -> Iterator[Any]:
-    """The elements of an array, or of the arrays in its elements; none of an array that is null."""
+    """The elements of an array in the request, or of the arrays in its elements. A null array has none."""
     name, _, rest = path.partition(".")
     for element in getattr(message, name) or ():
         if rest:

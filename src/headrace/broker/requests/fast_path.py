@@ -1,8 +1,8 @@
-"""The seam of a fast path: an API may declare one, which answers requests like an earlier one without decoding them.
+"""Protocols of a fast path. An API may declare one, which answers requests of the same form as an earlier one without decoding them.
 
 A fast path learns from requests that passed all stages. What it learns belongs to one connection, because another one may
-have another principal. `dispatch` runs the steps between decode and handle for recognised requests, too. What a fast path
-cannot answer as the API's handler would, it leaves undone.
+have another principal. `dispatch` runs the steps between decode and handle for recognised requests, too. A request
+that a fast path cannot answer exactly as the API's handler would, it leaves to the handler.
 """
 
 from collections.abc import Sequence
@@ -25,19 +25,19 @@ class KnownRequests(Protocol):
         """Of all of them."""
 
     def recognise(self, frames: Sequence[Frame]) -> Recognised | None:
-        """The first frames, as many as ask for the same; None if the first is not known."""
+        """The leading frames that have the form of a known request; None if the first has none."""
 
     def first(self, recognised: Recognised, count: int) -> Recognised:
-        """The first `count` requests of those that were recognised, if there are as many."""
+        """At most `count` of the recognised requests, from the first."""
 
     def answer(
         self, recognised: Recognised, frames: Sequence[Frame]
     ) -> Sequence[Answer | DelayedAnswer]:
-        """Handle what was recognised, or the first of it, perhaps none. Returns whole answers, in order."""
+        """Handle the recognised requests, or only the first of them, or none. Returns whole answers, in order."""
 
 
 class FastPath(Protocol):
     """What an API declares: `fast_path`, with dependencies that are bound like those of `handle`."""
 
     def learn(self, frame: Frame, context: RequestContext, request: Any) -> None:
-        """A request has passed all stages: note in `Connection.known_requests` how to recognise those like it."""
+        """Store in `Connection.known_requests` how to recognise requests like this one, which has passed all stages."""

@@ -1,6 +1,6 @@
-"""Runs long work (`log.steps`) beside everything else: on the loop in short slices, codecs in a thread.
+"""Runs long work (`log.steps`) while the event loop serves clients: in short slices on the event loop, codecs in a thread.
 
-Work that is done within its first slice delays nobody. The rest goes one after the other, so that others wait for one
+Work that is done within its first slice delays nobody. Longer work waits for other long work, so that a connection waits for one
 slice at most, however many clients ask for such work at once.
 """
 
@@ -27,11 +27,11 @@ class LongWork:
         self._one_at_a_time = asyncio.Semaphore(1)
 
     def slices(self) -> "Slices":
-        """For work that is a loop on the event loop."""
+        """Slices for a long loop that runs on the event loop."""
         return Slices(self._clock)
 
     async def run(self, steps: Steps[T]) -> T:
-        """What the steps return, or raise."""
+        """Run the steps. Returns what they return; raises what they raise."""
         try:
             work = self._slice(steps, None)
             async with self._one_at_a_time:

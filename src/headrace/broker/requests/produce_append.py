@@ -1,4 +1,4 @@
-"""Appends the batches of Produce requests to partitions: the one way from a request to a log.
+"""Appends the batches of Produce requests to partitions. Every Produce ends here, that of the fast path included.
 
 Owns what is counted for a topic. Leaves the answers to `apis.produce` and to the fast path.
 """

@@ -1,7 +1,7 @@
 """The fast path of Produce: a producer's next request when it has the form of an earlier one. A hot module.
 
-Owns which forms are known. Only what goes well takes this way. Anything unusual (an unknown partition, a refused batch, an
-attribute that is not a codec) is left undone and goes through `apis.produce`, so that rules and errors are written once.
+Owns which forms are known. Only requests that succeed are handled here. Anything unusual (an unknown partition, a refused batch, an
+attribute that is not a codec) is left to `apis.produce`, so that rules and errors are written once.
 """
 
 from collections.abc import Sequence

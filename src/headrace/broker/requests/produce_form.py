@@ -28,7 +28,7 @@ _SOME_NUMBERS: Final = (-2, -3, -4)  # bytes that no topic's name contains
 
 
 class FrameLengths:
-    """What the length of a frame says of its records, by the place of their size: that size, and where they start."""
+    """Size and start of the records in a frame, derived from the length of the frame and the position of the records' size."""
 
     __slots__ = ("_by_end", "_count")
 
@@ -41,7 +41,7 @@ class FrameLengths:
         return self._by_end.setdefault(end, {})
 
     def add(self, end: int, length: int) -> tuple[bytes, int] | None:
-        """Find it out for one more length; None if it leaves no room for a batch."""
+        """Derive both for one more frame length; None if that leaves no room for a batch."""
         for width in range(1, 6):
             position = end + width
             records_bytes = length - len(_END_TAGS) - position
@@ -103,7 +103,7 @@ class ProduceForm:
         self.request = _without_records(request)
         body = self.encoded(*_SOME_NUMBERS)
         head, _, tail = body.partition(_NUMBERS.pack(*_SOME_NUMBERS))
-        length, head = len(body) + 5, b"\0" + head  # a correlation id, no tags
+        length, head = len(body) + 5, b"\0" + head  # correlation id, then no tagged fields
         whole = Struct(f">i4s{len(head)}sqqq{len(tail)}s").pack
         self._answer = whole, length, head, tail
 

@@ -1,4 +1,4 @@
-"""What an API knows of a request beside its body."""
+"""Context of a request: what an API knows of it besides the body."""
 
 from typing import NamedTuple
 

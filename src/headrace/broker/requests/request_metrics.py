@@ -1,4 +1,4 @@
-"""How often each API was called and how long it took: plain numbers, read when somebody asks."""
+"""Metrics of requests: calls, durations and errors by API, as plain numbers that `telemetry` reads."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -40,14 +40,14 @@ class ApiTimes:
         self.buckets = [0] * (len(BUCKET_BOUNDS_S) + 1)
 
     def add(self, seconds: float, calls: int = 1) -> None:
-        """So many calls took that long each."""
+        """Add calls of the same duration."""
         self.calls += calls
         self.seconds += seconds * calls
         self.buckets[bisect_left(BUCKET_BOUNDS_S, seconds)] += calls
 
 
 class WaitedTimes:
-    """One API's calls that had to wait: how long they took, and of that before and while they waited."""
+    """Durations of one API's calls that had to wait: in total, before the wait, and of the wait."""
 
     __slots__ = ("local", "remote", "total")
 
@@ -68,14 +68,14 @@ class RequestMetrics:
         self.errors: Counter[tuple[int, int]] = Counter()
 
     def observe(self, api_key: int, seconds: float, calls: int = 1) -> None:
-        """A call has been answered, or several together, each of which took that long."""
+        """Count answered calls, all of the same duration."""
         times = self.by_api.get(api_key)
         if times is None:
             times = self.by_api[api_key] = ApiTimes()
         times.add(seconds, calls)
 
     def observe_waited(self, api_key: int, local_s: float, remote_s: float) -> None:
-        """A call has been answered after it had waited for something: replicas, records, the controller, other members."""
+        """Count a call that was answered after a wait for replicas, records, the controller or members of a group."""
         self.observe(api_key, local_s + remote_s)
         times = self.waited.get(api_key)
         if times is None:
@@ -85,11 +85,11 @@ class RequestMetrics:
         times.remote.add(remote_s)
 
     def observe_errors(self, api_key: int, answer: object) -> None:
-        """What an answer says of success and failure, of each item that was asked for."""
+        """Count the error codes of an answer, NONE included, one for each item."""
         self.count_errors(api_key, error_codes(answer))
 
     def count_errors(self, api_key: int, codes: Mapping[int, int]) -> None:
-        """So many items of an answer say this, by error code."""
+        """Add numbers of items by error code."""
         for code, count in codes.items():
             self.errors[api_key, code] += count
 

@@ -1,7 +1,7 @@
 """Asks transaction coordinators whether partitions belong to a producer's open transaction, or has them added to it (KIP-890).
 
-Owns a connection to each broker that coordinates transactions, with one request under way: those that come meanwhile go together in
-the next one. What is written after a yes, and which log waits for it, is left to the callers.
+Owns a connection to each broker that coordinates transactions, with one request under way. Verifications that are asked for meanwhile
+go together in the next request. Appending after a positive answer is left to the callers.
 """
 
 import asyncio
@@ -219,7 +219,7 @@ class _Asker:
         self.is_busy = False
 
     async def run(self) -> None:
-        """Ask what waits, one request after the other, until nothing waits."""
+        """Send the waiting verifications, one request after the other, until none waits."""
         try:
             while self.waiting:
                 await self._ask(self._take())

@@ -64,14 +64,14 @@ class Cleaner:
         return list(self._uncleanable)
 
     async def run(self) -> None:
-        """Compact what is due, wait, look again; until cancelled."""
+        """Compact logs while any is due, then wait; until cancelled."""
         while True:
             settings = self._live_settings.current
             if not settings.log_cleaner_enable or not await self.compact_dirtiest():
                 await asyncio.sleep(settings.log_cleaner_backoff_ms / 1000)
 
     async def compact_dirtiest(self) -> bool:
-        """One run over the log that needs it most. Returns whether it got anywhere."""
+        """Compact the log with the highest dirty ratio. Returns whether its clean offset has moved."""
         self._uncleanable.forget_closed()
         dirty = await self._dirtiest()
         return dirty is not None and await self._compact(dirty)
@@ -122,7 +122,7 @@ class Cleaner:
         return state if state.is_due else None
 
     async def _compact(self, dirty: _Dirty) -> bool:
-        """One run. Returns whether it got anywhere."""
+        """Run one job. Returns whether the log's clean offset has moved."""
         log = dirty.partition.log
         truncations = log.truncations
         try:
@@ -144,7 +144,9 @@ class Cleaner:
             _logger.info("%s is compacted again", log.topic_partition)
         if progress.first_dirty_offset <= job.first_dirty_offset:
             return False
-        if log.truncations == truncations:  # else there may be other records below that offset
+        if (
+            log.truncations == truncations
+        ):  # after a truncation, other records may have been appended below that offset
             log.cleaned_to = progress.first_dirty_offset
         _logger.info(
             "%s compacted up to %d: %d records kept, %d dropped",
@@ -156,7 +158,7 @@ class Cleaner:
         return True
 
     async def _rewrite(self, log: PartitionLog, job: CompactionJob) -> CompactionProgress | None:
-        """Have the job done elsewhere, and put each result in place. None if the log has changed under it.
+        """Run the job in a cleaner process and put each rewritten segment in place. None if the log has changed meanwhile.
 
         Raises CleanerFailed, and DiskFull, which leave the log as it was; DiskFailed, if it cannot be used any more.
         """
@@ -171,7 +173,7 @@ class Cleaner:
                 if report.progress is not None:
                     return report.progress
                 if report.error is not None:
-                    # Retention may have taken segments away under the cleaner's hands: nobody's fault.
+                    # Not a fault: retention may have removed segments that the cleaner process was reading.
                     if log.segments.first.base_offset > job.segments[0].base_offset:
                         return None
                     raise (

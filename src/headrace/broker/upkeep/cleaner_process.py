@@ -1,8 +1,8 @@
 """The process that rewrites segments for compaction: a job as a line on standard input, results line by line on standard output.
 
 A process of its own, because opening millions of records would hold the interpreter's lock against the event loop. It
-touches only sealed segments and its own `.cleaned` files; if it dies, the log is as it was. It dies when standard input ends,
-because a broker that is started again must find nobody at work in its directories.
+touches only sealed segments and its own `.cleaned` files; if it dies, the log is unchanged. It ends when standard input ends,
+because a broker that is started again must be the only one that writes to its directories.
 """
 
 import os
@@ -34,7 +34,7 @@ class CleanerOrder(msgspec.Struct):
 
 
 class CleanerReport(msgspec.Struct):
-    """One line of the answer: a rewritten segment, and at the end the counts or what went wrong."""
+    """One line of output: a rewritten segment, or at the end the counts or the error."""
 
     rewritten: RewrittenSegment | None = None
     progress: CompactionProgress | None = None
@@ -43,8 +43,8 @@ class CleanerReport(msgspec.Struct):
 
 
 def main() -> None:
-    """Do one job."""
-    os.nice(5)  # the broker comes first
+    """Run the job that standard input orders."""
+    os.nice(5)  # the broker has priority
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=CleanerOrder)
     end_with_owner()
     for report in do_job(OsDisk(max_open_files=16), order, _pace(order.max_bytes_per_second)):
@@ -54,7 +54,7 @@ def main() -> None:
 def do_job(
     disk: Disk, order: CleanerOrder, pace: Callable[[int], None] = lambda _: None
 ) -> Iterator[CleanerReport]:
-    """Do what is ordered, one rewritten segment after the other. `pace` is told how many bytes were read."""
+    """Rewrite the ordered segments one after the other. `pace` is called with the number of bytes read."""
     compaction = Compaction(disk, order.job, order.limits, pace)
     try:
         for rewritten in compaction.rewrite():

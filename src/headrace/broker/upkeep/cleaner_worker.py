@@ -1,6 +1,6 @@
 """One compaction job in a process of its own, seen from the broker: starts the process, reads its reports, ends it.
 
-Whatever goes wrong with the process is `CleanerFailed`: it costs this run of compaction and nothing else.
+Every failure of the process raises `CleanerFailed` and fails this compaction only.
 """
 
 import asyncio

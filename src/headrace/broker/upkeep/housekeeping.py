@@ -1,7 +1,7 @@
-"""What a broker does by itself, again and again: retention, syncing, checkpoints, expiry, idle connections.
+"""Periodic jobs of a broker: retention, syncing, checkpoints, expiry of producers, idle connections. A rim module.
 
-A rim module. Deciding is quick and happens on the event loop, which owns the logs; what blocks (syncing, removing files,
-writing checkpoints) runs in a worker thread on values that no longer need the owner.
+Decisions are quick and are made on the event loop, which owns the logs. Syncing, removing files and writing checkpoints block, so
+they run in a worker thread on values that the event loop no longer changes.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ _ROOM_CHECK_S: Final = 1.0
 
 
 def note_replicas(log_dirs: LogDirs, partitions: PartitionTable) -> None:
-    """Let the next checkpoint tell how far each partition is committed, and of which leader epoch its replica was told.
+    """Set the high watermark and the known leader epoch of each partition for the next checkpoint.
 
-    A log that is not hosted, or not yet, keeps what was read at the start.
+    A log that is not hosted, or not yet, keeps the values that were read at the start.
     """
     for directory in log_dirs.online:
         high_watermarks, epochs = directory.high_watermarks, directory.seen_epochs
@@ -77,7 +77,7 @@ class Housekeeping:
         self._on_disk_failed = on_disk_failed
         self._close_idle_connections = close_idle_connections
         self._retry_after_full_disk = retry_after_full_disk
-        self._new_logs_seen = 0  # new logs at the last look
+        self._new_logs_seen = 0  # new logs at the last iteration
         self._new_logs_deferred = 0
         self._checkpointing = asyncio.Lock()  # an older state must not replace a newer one
 
@@ -118,7 +118,7 @@ class Housekeeping:
             await work()
 
     async def retain(self) -> None:
-        """Take out what retention no longer keeps."""
+        """Take segments that retention no longer keeps out of their logs."""
         async for partition in _in_turns(list(self._partitions)):
             log = partition.log
             if log.is_closed:
@@ -178,7 +178,7 @@ class Housekeeping:
                 log.flush_refused(plan)
                 raise
         except DiskFailed as error:
-            # A log that was deleted or moved meanwhile has left its directory, and nothing is wrong.
+            # Not a fault: the log was deleted or moved meanwhile.
             if not log.is_closed:
                 self._on_disk_failed(log, error)
         else:
@@ -204,7 +204,7 @@ class Housekeeping:
                 self._log_dirs.mark_durable(directory, some)
 
     async def checkpoint(self) -> None:
-        """Write down recovery points, high watermarks, log starts and how far was cleaned."""
+        """Write the checkpoints of recovery points, high watermarks, log start offsets and cleaner offsets."""
         async with self._checkpointing:
             await self._checkpoint()
 
@@ -242,7 +242,7 @@ class Housekeeping:
 
 
 async def _in_turns(partitions: Iterable[Partition]) -> AsyncIterator[Partition]:
-    """The partitions, with a turn for the event loop now and then."""
+    """The partitions; the event loop serves clients after every few of them."""
     for count, partition in enumerate(partitions, 1):
         if count % _LOGS_PER_TURN == 0:
             await asyncio.sleep(0)

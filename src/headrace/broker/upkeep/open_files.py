@@ -1,4 +1,4 @@
-"""Shares of the process's limit of open files: so many for segment files, so many for connections, the rest for others.
+"""Divides the process's limit of open files among segment files, connections and others.
 
 The rest is for connections to other brokers and to the store, for files that are written aside, and for syncs under way.
 """

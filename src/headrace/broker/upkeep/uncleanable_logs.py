@@ -1,7 +1,7 @@
 """Logs whose compaction failed, each with the time of the next try. Owned by the cleaner; pure.
 
-The pause doubles with each failure. A log that lacked space is not tried before there is room for the largest segment that
-its compaction can write: a try that fails takes, for a while, space that producers need.
+The pause doubles with each failure. A log that lacked disk space is not tried before there is room for the largest segment
+that its compaction can write, because a failing try takes space that producers need.
 """
 
 from collections.abc import Iterator
