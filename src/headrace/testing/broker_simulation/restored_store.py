@@ -24,7 +24,7 @@ from headrace.testing.broker_simulation.plan import Fault, Plan, draw_plan, draw
 from headrace.testing.broker_simulation.story import Violation
 from headrace.testing.broker_simulation.truth import ReplicaView, Truth
 from headrace.testing.memory_store import Backup
-from headrace.testing.virtual.scheduler import MILLISECOND_US
+from headrace.testing.virtual.scheduler import MILLISECOND_US, SECOND_US
 
 _FAULTS: Final = (Fault.BOUNCE, Fault.KILL, Fault.ELECT, Fault.SEAT, Fault.SPLIT, Fault.EXPIRE)
 _DURATION_MS: Final = 3_000
@@ -133,10 +133,13 @@ class RestoredCluster(SimulatedCluster):
         """In an orderly way."""
         self._stopped.add(broker.broker_id)
         broker.stop()
-        self.run_until(
-            lambda: None if broker.condition is Condition.DOWN else f"{broker.name} does not stop",
-            _LONGEST_S,
-        )
+        deadline_us = self.world.scheduler.now_us + int(_LONGEST_S * SECOND_US)
+        while (
+            broker.condition is not Condition.DOWN
+        ):  # behind the last one nothing may happen any more
+            if self.world.scheduler.now_us > deadline_us:
+                raise Violation(f"liveness: {broker.name} does not stop")
+            self.step()
 
     def _let_run(self, broker: SimulatedBroker) -> None:
         self._stopped.discard(broker.broker_id)
