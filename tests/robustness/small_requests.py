@@ -27,7 +27,12 @@ from headrace.records.batch_view import (
 from headrace.records.compression import Codec, compress
 from headrace.records.varints import append_varint
 from headrace.wire.decoder_source import MAX_ELEMENTS
-from headrace.wire.messages import incremental_alter_configs
+from headrace.wire.messages import (
+    add_partitions_to_txn,
+    incremental_alter_configs,
+    list_transactions,
+    write_txn_markers,
+)
 from headrace.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -423,6 +428,49 @@ def expressions_deeply_nested(sender: Sender) -> None:
     )
 
 
+def markers_of_one_partition(sender: Sender) -> None:
+    """WriteTxnMarkers that names one partition 100,000 times"""
+    sender.topic("marked")
+    topic = write_txn_markers.WritableTxnMarkerTopic(
+        name="marked", partition_indexes=[0] * (MANY_NAMES - 10)
+    )
+    marker = write_txn_markers.WritableTxnMarker(
+        producer_id=1, producer_epoch=0, transaction_result=False, topics=[topic]
+    )
+    sender.ask(write_txn_markers.WriteTxnMarkersRequest(markers=[marker]), 1)
+
+
+def markers_of_many_producers(sender: Sender) -> None:
+    """WriteTxnMarkers of 33,000 producers"""
+    sender.topic("marked")
+    topic = write_txn_markers.WritableTxnMarkerTopic(name="marked", partition_indexes=[0])
+    markers = [
+        write_txn_markers.WritableTxnMarker(
+            producer_id=number, producer_epoch=0, transaction_result=False, topics=[topic]
+        )
+        for number in range(MANY_NAMES // 3 - 10)
+    ]
+    sender.ask(write_txn_markers.WriteTxnMarkersRequest(markers=markers), 1)
+
+
+def partitions_of_one_transaction(sender: Sender) -> None:
+    """AddPartitionsToTxn of 100,000 partitions of one topic"""
+    sender.topic("added")
+    topic = add_partitions_to_txn.AddPartitionsToTxnTopic(
+        name="added", partitions=range(MANY_NAMES - 10)
+    )
+    request = add_partitions_to_txn.AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="t", v3_and_below_topics=[topic]
+    )
+    sender.ask(request, 3)
+
+
+def states_of_transactions(sender: Sender) -> None:
+    """ListTransactions with 100,000 names of states"""
+    states = [f"state-{number}" for number in range(MANY_NAMES)]
+    sender.ask(list_transactions.ListTransactionsRequest(state_filters=states), 1)
+
+
 CATALOGUE: Final[tuple[Callable[[Sender], None], ...]] = (
     records_to_a_compacted_topic,
     records_packed_anew,
@@ -439,6 +487,10 @@ CATALOGUE: Final[tuple[Callable[[Sender], None], ...]] = (
     configs_that_nobody_knows,
     configs_of_new_topics,
     expressions_deeply_nested,
+    markers_of_one_partition,
+    markers_of_many_producers,
+    partitions_of_one_transaction,
+    states_of_transactions,
     answers_about_a_broker,
     answers_about_groups,
     answers_about_offsets,

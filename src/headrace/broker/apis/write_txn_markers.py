@@ -8,17 +8,20 @@ KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT; INVALID_REQUEST for
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from headrace.broker.cluster.cluster_view import ClusterView
 from headrace.broker.replicas.partition_lookup import find_partition
+from headrace.broker.requests.long_work import LongWork
 from headrace.broker.requests.request_context import RequestContext
 from headrace.clock import Clock
 from headrace.coordinator.group.groups import Groups
 from headrace.internal_topics import CONSUMER_OFFSETS
 from headrace.records.control_batch import TxnMarker
 from headrace.replication.completion import Completion
+from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 from headrace.settings.live_settings import LiveSettings
 from headrace.wire.error_code import ErrorCode
@@ -40,7 +43,7 @@ _NOT_READY: Final = (
 )
 
 
-def handle(
+async def handle(
     request: WriteTxnMarkersRequest,
     context: RequestContext,
     *,
@@ -49,16 +52,18 @@ def handle(
     groups: Groups,
     live_settings: LiveSettings,
     clock: Clock,
+    long_work: LongWork,
 ) -> WriteTxnMarkersResponse | Completion:
     results: dict[int, _ProducerResults] = {}
-    timeout_s = live_settings.current.request_timeout_ms / 1000
-    completion = Completion(lambda: _response(results), timeout_s=timeout_s)
+    waits: list[Callable[[Completion], None]] = []
+    slices = long_work.slices()
     for asked in request.markers:
         marker = _marker(asked)
         of_producer = results.setdefault(asked.producer_id, {})
         for topic in asked.topics:
             of_topic = of_producer.setdefault(topic.name, {})
-            for index in topic.partition_indexes:
+            for index in dict.fromkeys(topic.partition_indexes):  # named twice, marked once
+                await slices.pause()
                 result = of_topic[index] = WritableTxnMarkerPartitionResult(partition_index=index)
                 if not _is_possible(marker):
                     result.error_code = ErrorCode.INVALID_REQUEST
@@ -72,15 +77,45 @@ def handle(
                         ErrorCode.REQUEST_TIMED_OUT
                     )  # until the group's shard answers
                     ended = asyncio.ensure_future(groups.end_transaction(index, marker))
-                    completion.wait_for(ended, partial(_take, result))
+                    waits.append(partial(_wait_for_shard, ended, result))
                     continue
                 appended = partition.append_marker(marker, now_ms=clock())
                 if isinstance(appended, Refusal):
                     result.error_code = appended.error_code
                 else:
-                    refuse = partial(setattr, result, "error_code")
-                    completion.add(partition, appended.last_offset + 1, refuse)
+                    wait = partial(
+                        _wait_for_partition,
+                        partition,
+                        appended.last_offset + 1,
+                        partition.leader_epoch,
+                        result,
+                    )
+                    waits.append(wait)
+    # Not before: a completion may be done, or its time up, between two slices.
+    timeout_s = live_settings.current.request_timeout_ms / 1000
+    completion = Completion(lambda: _response(results), timeout_s=timeout_s)
+    for begin_waiting in waits:
+        begin_waiting(completion)
     return completion
+
+
+def _wait_for_partition(
+    partition: Partition,
+    next_offset: int,
+    leader_epoch: int,
+    result: WritableTxnMarkerPartitionResult,
+    completion: Completion,
+) -> None:
+    refuse = partial(setattr, result, "error_code")
+    completion.add(partition, next_offset, refuse, leader_epoch=leader_epoch)
+
+
+def _wait_for_shard(
+    ended: asyncio.Future[Any],
+    result: WritableTxnMarkerPartitionResult,
+    completion: Completion,
+) -> None:
+    completion.wait_for(ended, partial(_take, result))
 
 
 def _take(result: WritableTxnMarkerPartitionResult, error: ErrorCode) -> None:

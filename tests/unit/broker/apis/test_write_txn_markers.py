@@ -186,3 +186,10 @@ async def test_what_delete_records_took_holds_no_reader_back(broker: OneBroker) 
     assert await stable_end(broker, "orders") == 0
     assert partition.delete_records(2) == 2
     assert await stable_end(broker, "orders") == 2
+
+
+@on_broker()
+async def test_a_partition_that_is_named_twice_gets_one_marker(broker: OneBroker) -> None:
+    partition = await partition_of(broker)
+    assert await end(broker, marker(("orders", [0, 0, 0]))) == [ErrorCode.NONE]
+    assert partition.log.log_end_offset == 1
