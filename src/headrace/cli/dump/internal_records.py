@@ -91,6 +91,7 @@ _TRANSACTION_VALUE = Layout(
         Field("previousProducerId", "int64", 1, tag=0, default=-1),
         Field("nextProducerId", "int64", 1, tag=1, default=-1),
         Field("producerEpoch", "int16"),
+        Field("nextProducerEpoch", "int16", 1, tag=3, default=-1),
         Field("transactionTimeoutMs", "int32"),
         Field("transactionStatus", "int8"),
         Field(

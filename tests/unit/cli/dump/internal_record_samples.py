@@ -86,6 +86,11 @@ TRANSACTIONS: list[Sample] = [
         pack(">hqhib", 1, 5, 1, 60000, 4) + b"\0" + pack(">qq", 10, 11)
         + b"\3\0\x08" + pack(">q", 4) + b"\1\x08" + pack(">q", 6) + b"\2\2" + pack(">h", 2),
     ),
+    (
+        _TRANSACTION_KEY,
+        pack(">hqhib", 1, 5, 1, 60000, 4) + b"\0" + pack(">qq", 10, 11)
+        + b"\2\1\x08" + pack(">q", 6) + b"\3\2" + pack(">h", 9),
+    ),
     (_TRANSACTION_KEY, None),
     (pack(">h", 7), None),
 ]  # fmt: skip

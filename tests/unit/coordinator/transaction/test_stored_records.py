@@ -25,7 +25,7 @@ PREPARED = Transaction(
     previous_producer_id=ProducerId(4000),
     next_producer_id=ProducerId(5000),
 )
-# Field by field as TransactionLogValue.json of Apache Kafka lays them out.
+# What TransactionLogValue of Apache Kafka 4.3.0 makes of the same fields (MessageUtil.toVersionPrefixedBytes).
 PREPARED_V0 = bytes.fromhex(
     "0000"  # version
     "0000000000000fa0"
