@@ -9,36 +9,12 @@ import asyncio
 import contextvars
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from headrace.testing.virtual.process_interface import Handle, Process
 from headrace.testing.virtual.scheduler import Scheduled
 
-if TYPE_CHECKING:
-    from headrace.testing.virtual.process import VirtualProcess
-
 T = TypeVar("T")
-
-
-class Handle:
-    """A callback that is to run once."""
-
-    __slots__ = ("args", "callback", "context")
-
-    def __init__(
-        self, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context
-    ) -> None:
-        self.callback: Callable[..., object] | None = callback
-        self.args = args
-        self.context = context
-
-    def cancel(self) -> None:
-        """Do not run the callback."""
-        self.callback = None
-        self.args = ()
-
-    def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
-        return self.callback is None
 
 
 class VirtualTimerHandle(Handle):
@@ -88,7 +64,7 @@ class VirtualTask(asyncio.Task[T]):
 class VirtualEventLoop(asyncio.AbstractEventLoop):
     """The event loop of one virtual process."""
 
-    def __init__(self, process: "VirtualProcess") -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._scheduler = process.scheduler
         self.host = process.host

@@ -10,16 +10,11 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
-from headrace.testing.virtual.event_loop import Handle
+from headrace.testing.virtual.process_interface import Handle, Process, ProtocolFactory
 from headrace.testing.virtual.scheduler import SECOND_US, Scheduler
 from headrace.testing.virtual.stream import VirtualTransport
-
-if TYPE_CHECKING:
-    from headrace.testing.virtual.process import VirtualProcess
-
-ProtocolFactory = Callable[[], Any]
 
 _FIRST_PORT: Final = 30_000
 _SYN_RETRIES_S: Final = (1, 2, 4, 8, 16, 32, 64)  # between two of them, as Linux has it
@@ -43,7 +38,7 @@ class VirtualServer(asyncio.AbstractServer):
     def __init__(
         self,
         network: "VirtualNetwork",
-        process: "VirtualProcess",
+        process: Process,
         port: int,
         factory: ProtocolFactory,
     ) -> None:
@@ -117,7 +112,7 @@ class VirtualNetwork:
         self.refused: set[tuple[str, str]] = set()  # ways on which no connection can be made
         self.slow_us: dict[str, int] = {}  # a host whose bytes take that much longer
         self._servers: dict[tuple[str, int], VirtualServer] = {}
-        self._transports: dict[VirtualProcess, dict[VirtualTransport, None]] = {}
+        self._transports: dict[Process, dict[VirtualTransport, None]] = {}
         self._ports = count(_FIRST_PORT)
 
     # ---- ways
@@ -156,7 +151,7 @@ class VirtualNetwork:
     # ---- listening
 
     def bind(
-        self, process: "VirtualProcess", host: str | None, port: int, factory: ProtocolFactory
+        self, process: Process, host: str | None, port: int, factory: ProtocolFactory
     ) -> VirtualServer:
         """Take a port of the process's host, without serving yet. OSError if another process has it."""
         self.hosts.add(process.host)
@@ -175,7 +170,7 @@ class VirtualNetwork:
     # ---- dialling
 
     def dial(
-        self, process: "VirtualProcess", host: str, port: int, factory: ProtocolFactory
+        self, process: Process, host: str, port: int, factory: ProtocolFactory
     ) -> "asyncio.Future[VirtualTransport]":
         """Connect. ConnectionRefusedError at once where nobody listens, TimeoutError after two minutes of silence."""
         self.addresses(host, port)
@@ -206,11 +201,11 @@ class VirtualNetwork:
         """A process has one connection less."""
         self._transports.get(transport.process, {}).pop(transport, None)
 
-    def connections(self, process: "VirtualProcess") -> int:
+    def connections(self, process: Process) -> int:
         """How many connections a process has."""
         return len(self._transports.get(process, ()))
 
-    def process_ended(self, process: "VirtualProcess", *, with_host: bool) -> None:
+    def process_ended(self, process: Process, *, with_host: bool) -> None:
         """The kernel closes the connections of a process that has ended. A host that loses power tells nobody."""
         for server in [each for each in self._servers.values() if each.process is process]:
             self.unbind(server)
@@ -224,7 +219,7 @@ class _Call:
     def __init__(
         self,
         network: VirtualNetwork,
-        process: "VirtualProcess",
+        process: Process,
         host: str,
         port: int,
         factory: ProtocolFactory,

@@ -17,8 +17,9 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final
 
-from headrace.testing.virtual.event_loop import Handle, VirtualEventLoop
+from headrace.testing.virtual.event_loop import VirtualEventLoop
 from headrace.testing.virtual.network import VirtualNetwork
+from headrace.testing.virtual.process_interface import Handle
 from headrace.testing.virtual.scheduler import Action, Scheduler
 
 _THREAD_US: Final = (20, 400)  # until a worker thread has begun, and until its result is noticed

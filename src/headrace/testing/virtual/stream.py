@@ -9,13 +9,10 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from headrace.testing.virtual.event_loop import Handle
+from headrace.testing.virtual.process_interface import Handle, Process
 from headrace.testing.virtual.scheduler import MILLISECOND_US, SECOND_US
-
-if TYPE_CHECKING:
-    from headrace.testing.virtual.process import VirtualProcess
 
 Bytes = bytes | bytearray | memoryview
 
@@ -32,7 +29,7 @@ _END: Final = b""  # in a stream: the peer writes no more
 class VirtualTransport(asyncio.Transport):
     """Made in pairs by the network; `start` when the process has it."""
 
-    def __init__(self, process: "VirtualProcess", port: int) -> None:
+    def __init__(self, process: Process, port: int) -> None:
         super().__init__()
         self.process = process
         self.context = contextvars.Context()
