@@ -1,7 +1,7 @@
 """A stand-in for the transaction coordinators of a cluster: partitions are verified as the test says."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NoReturn
 
 from headrace.broker.cluster.cluster_view import ClusterView
@@ -46,9 +46,15 @@ class ScriptedVerification(TxnVerification):
         return self.is_on or support is TxnSupport.IMPLICIT
 
     async def verify(
-        self, producer: TxnProducer, partitions: Iterable[TopicPartition], support: TxnSupport
+        self,
+        producer: TxnProducer,
+        partitions: Iterable[TopicPartition],
+        support: TxnSupport,
+        begin: Callable[[], None],
     ) -> Errors:
         asked = tuple(partitions)
+        self.begin = begin
+        begin()
         self.asked.append((producer, asked, support))
         self.was_asked.set()
         await self.answers.wait()

@@ -231,7 +231,6 @@ class _Unverified(NamedTuple):
     records: memoryview
     header: BatchHeader
     result: ProducePartitionResult
-    verification: Verification
 
 
 class _Produce:
@@ -252,6 +251,7 @@ class _Produce:
         "_txn_producer",
         "_unproven_records",
         "_verification",
+        "_verifications",
         "_version",
         "has_failed",
         "refused_batches",
@@ -286,6 +286,7 @@ class _Produce:
         self.refused_batches = context.connection.refused_batches
         self.unopened: list[_Unopened] = []
         self.unverified: list[_Unverified] = []
+        self._verifications: list[Verification | None] = []  # of the unverified
         self.uncommitted: list[_Uncommitted] = []
 
     def turn_to(self, topic: str, key: TopicKey) -> None:
@@ -361,40 +362,45 @@ class _Produce:
             text = "transactional batches of several producers in one request"
             return self._fail(index, Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING, text))
         self._txn_producer = producer
-        support = of_produce(self._version)
-        if not self._verification.is_needed(support):
+        if not self._verification.is_needed(of_produce(self._version)):
             return self._append(index, partition, records, header, NOT_VERIFIED)
-        is_implicit = support is TxnSupport.IMPLICIT
-        verification = partition.log.producers.verification(
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            self._now_ms,
-            is_implicit=is_implicit,
-        )
-        if verification is None:
+        if partition.log.producers.has_open_txn(header.producer_id, header.producer_epoch):
             return self._append(index, partition, records, header)
         result = ProducePartitionResult(index, 0)
         self.unverified.append(
-            _Unverified(
-                self._topic, self._topic_key, partition, records, header, result, verification
-            )
+            _Unverified(self._topic, self._topic_key, partition, records, header, result)
         )
         return result
+
+    def _begin_verification(self) -> None:
+        is_implicit = of_produce(self._version) is TxnSupport.IMPLICIT
+        self._verifications = [
+            each.partition.log.producers.verification(
+                each.header.producer_id,
+                each.header.producer_epoch,
+                each.header.base_sequence,
+                self._now_ms,
+                is_implicit=is_implicit,
+            )
+            for each in self.unverified
+        ]
 
     async def verify(self) -> Errors:
         """Ask the transaction's coordinator about everything that waits for it."""
         assert self._txn_producer is not None
         partitions = [each.partition.topic_partition for each in self.unverified]
         support = of_produce(self._version)
-        errors = await self._verification.verify(self._txn_producer, partitions, support)
+        errors = await self._verification.verify(
+            self._txn_producer, partitions, support, self._begin_verification
+        )
         return {each: produce_error(error, support) for each, error in errors.items()}
 
     def append_verified(
         self, unverified: _Unverified, error: ErrorCode | None, now_ms: int
     ) -> ProducePartitionResult:
-        """Give a partition a batch whose transaction is verified, unless it was found not to be open (`error`)."""
-        topic, key, partition, records, header, result, verification = unverified
+        """Give a partition a batch whose transaction is verified, unless it was found not to be open (`error`). In their order."""
+        topic, key, partition, records, header, result = unverified
+        verification = self._verifications.pop(0)
         self.turn_to(topic, key)
         self._now_ms = now_ms
         if error is None:

@@ -83,17 +83,24 @@ async def _verify(
         return None  # the group coordinator says that it is not here
     if not txn_verification.is_needed(support):
         return NOT_VERIFIED
-    verification = partition.log.producers.verification(
-        request.producer_id,
-        request.producer_epoch,
-        -1,
-        clock(),
-        is_implicit=support is TxnSupport.IMPLICIT,
-    )
-    if verification is None:
-        return None
     producer = TxnProducer(request.transactional_id, request.producer_id, request.producer_epoch)
-    errors = await txn_verification.verify(producer, (partition.topic_partition,), support)
+    producers = partition.log.producers
+    if producers.has_open_txn(producer.producer_id, producer.producer_epoch):
+        return None
+    verification: Verification | None = None
+
+    def begin() -> None:
+        nonlocal verification
+        verification = partition.log.producers.verification(
+            producer.producer_id,
+            producer.producer_epoch,
+            -1,
+            clock(),
+            is_implicit=support is TxnSupport.IMPLICIT,
+        )
+
+    place = partition.topic_partition
+    errors = await txn_verification.verify(producer, (place,), support, begin)
     error = errors.get(partition.topic_partition)
     return verification if error is None else offset_commit_error(error, support)
 

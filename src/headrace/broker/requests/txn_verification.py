@@ -155,17 +155,23 @@ class TxnVerification:
         return is_on or support is TxnSupport.IMPLICIT
 
     async def verify(
-        self, producer: TxnProducer, partitions: Iterable[TopicPartition], support: TxnSupport
+        self,
+        producer: TxnProducer,
+        partitions: Iterable[TopicPartition],
+        support: TxnSupport,
+        begin: Callable[[], None],
     ) -> Errors:
         """Which of the partitions may not be written to, in the coordinator's words.
 
         A transaction that is still ending is waited for, for a moment, if the coordinator has to add the partitions to the next one.
+        `begin` is called before each question: the marker that is waited for makes a verification void that was begun before it.
         """
         asked, is_implicit = tuple(partitions), support is TxnSupport.IMPLICIT
         settings = self._live_settings.current
         started = self._monotonic()
         longest_s = settings.add_partitions_to_txn_retry_backoff_max_ms / 1000
         while True:
+            begin()
             errors = await self._ask(producer, asked, is_implicit=is_implicit)
             is_late = self._monotonic() - started >= longest_s
             is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()

@@ -190,3 +190,19 @@ async def test_what_no_producer_of_a_transaction_sends_is_refused(broker: OneBro
     answers = await sender.send(0, producers=(PRODUCER, 1))
     assert answers == [ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert await sender.send(1, transactional=False) == [ErrorCode.INVALID_TXN_STATE]
+
+
+@on_broker()
+async def test_a_marker_that_was_waited_for_does_not_void_what_is_begun_after_it(
+    broker: OneBroker,
+) -> None:
+    """A Java producer writes as soon as its last transaction is about to end: the coordinator is asked again."""
+    await broker.topic("orders")
+    broker.txn_verification.answers.clear()
+    sending = asyncio.ensure_future(Sender(broker, version=12).send(0, epoch=1))
+    await broker.txn_verification.was_asked.wait()
+    ending = WriteTxnMarkersRequest(markers=[marker(("orders", [0]), epoch=1, version=2)])
+    await broker.ask(write_txn_markers, ending, 2)
+    broker.txn_verification.begin()  # the coordinator said CONCURRENT_TRANSACTIONS
+    broker.txn_verification.answers.set()
+    assert await sending == [ErrorCode.NONE]

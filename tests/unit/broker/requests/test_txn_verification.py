@@ -97,6 +97,7 @@ class World:
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self.coordinator = Coordinator()
         self.time_s = 0.0
+        self.beginnings = 0
         self.cluster = ClusterView(2, "a-cluster", tells_dialled_address=False)
         broker = Broker(1, 1, (Endpoint("PLAINTEXT", "host", 9092),))
         topic = TopicCreated(
@@ -114,7 +115,12 @@ class World:
     async def verify(
         self, name: str = "payments", support: TxnSupport = TxnSupport.BASIC
     ) -> Errors:
-        return await self.verification.verify(TxnProducer(name, 7, 3), (ORDERS,), support)
+        return await self.verification.verify(
+            TxnProducer(name, 7, 3), (ORDERS,), support, self._count_beginning
+        )
+
+    def _count_beginning(self) -> None:
+        self.beginnings += 1
 
 
 Story = Callable[[World], Coroutine[object, object, None]]
@@ -175,6 +181,7 @@ async def test_a_transaction_that_is_still_ending_is_waited_for(world: World) ->
     busy = ErrorCode.CONCURRENT_TRANSACTIONS
     world.coordinator.codes = [busy, busy]
     assert await world.verify(support=TxnSupport.IMPLICIT) == {}
+    assert world.beginnings == 3, "the marker that was waited for voids what was begun before it"
     world.coordinator.codes = [busy]
     assert await world.verify() == {ORDERS: busy}, "an older client asks again by itself"
 
