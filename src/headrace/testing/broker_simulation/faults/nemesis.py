@@ -88,9 +88,13 @@ class Nemesis:
             undo()
         for broker in self._around.brokers.values():
             broker.set_wall_offset(0)
-            if broker.is_older:
-                broker.is_older = False
+            broker.is_older = False
+            if broker.runs_older and broker.is_ready:
                 broker.stop()
+            elif broker.runs_older:
+                self._around.died(broker, has_lost=False)
+                broker.kill()
+                continue
             log_dirs = None if broker.parts is None else broker.parts.log_dirs
             if log_dirs is not None and (log_dirs.offline or log_dirs.broken):
                 # Its disk is whole again, and an operator starts it anew.
