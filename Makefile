@@ -10,7 +10,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
            --generate-hashes --no-emit-index-url --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format simulate simulate-brokers mutants bench pins clean
+.PHONY: help setup demo test check format simulate mutants bench pins clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,13 +42,10 @@ format: setup  ## format the code and apply the safe lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-simulate: setup  ## play a simulated cluster under faults (SEEDS=5000 for more of them)
-	@$(BIN)/python -m headrace.testing.simulation --seeds $(or $(SEEDS),1000)
+simulate: setup  ## play a simulated cluster of real brokers under faults (SEEDS=5000 FIRST=1 JOBS=2)
+	@$(BIN)/python -m headrace.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --jobs $(or $(JOBS),2)
 
-simulate-brokers: setup  ## the same with whole real brokers in virtual time (SEEDS=5000, JOBS=2)
-	@$(BIN)/python -m headrace.testing.broker_simulation --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),2)
-
-mutants: setup  ## break one rule of the cluster at a time: the simulations must notice each
+mutants: setup  ## break one rule of the cluster at a time: the simulation must notice each
 	@$(BIN)/python -m pytest -q -n 2 tests/simulation -k variant
 
 bench: setup  ## measure Headrace beside Apache Kafka (ONLY="produce consume" for some of it)

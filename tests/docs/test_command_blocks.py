@@ -75,10 +75,7 @@ WORLDS = {
         ("docs/schema-registry.md", "docs/tools/schema-registry-start.md"), needs=("curl",)
     ),
     "rest-proxy": World(("docs/rest-proxy.md", "docs/tools/rest-start.md"), needs=("curl",)),
-    "around": World(
-        ("docs/metrics.md", "docs/testing/simulation.md", "docs/testing/broker-simulation.md"),
-        needs=("curl",),
-    ),
+    "around": World(("docs/metrics.md", "docs/testing/simulation.md"), needs=("curl",)),
 }
 # Pages whose Python is complete, with a broker on localhost:9092; elsewhere it is there to be read.
 PYTHON_PAGES = ("README.md", "docs/testing.md")

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from headrace.testing.broker_simulation.plan import Fault
+from headrace.testing.simulation.plan import Fault
 from tests.simulation.broken_variants import (
     Variant,
     acknowledges_before_the_isr_has_it,

@@ -14,10 +14,10 @@ from headrace.records.batch_view import stamp
 from headrace.replication.follower import LossyEpochs
 from headrace.replication.following import FetchOutcome, lag_after, question, take, take_start
 from headrace.replication.partition import Partition
-from headrace.replication.partition_read import FollowerFetch
+from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.memory_disk import MemoryDisk
-from headrace.testing.simulation.follower import fetched
 from headrace.wire.messages.fetch import EpochEndOffset, PartitionData
+from headrace.wire.refusal import Refusal
 
 ORDERS = TopicPartition("orders", 0)
 NOW_MS = 1_000
@@ -133,6 +133,21 @@ def leading(count: int) -> Partition:
     return made
 
 
+def fetched(found: PartitionRead | Refusal) -> PartitionData:
+    """What a read yields, as an answer on the wire."""
+    if isinstance(found, Refusal):
+        return PartitionData(error_code=found.error_code)
+    diverging = found.diverging
+    return PartitionData(
+        high_watermark=found.high_watermark,
+        log_start_offset=found.log_start_offset,
+        diverging_epoch=None
+        if diverging is None
+        else EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
+        records=found.records.copy() if found.records.length else b"",
+    )
+
+
 def exchange(leader: Partition, follower: Partition) -> FetchOutcome:
     """One fetch of the follower, and its question for the leader's start if need be."""
     asked = question(follower, max_bytes=1 << 20)
@@ -140,7 +155,7 @@ def exchange(leader: Partition, follower: Partition) -> FetchOutcome:
         1, 10, asked.fetch_offset, asked.last_fetched_epoch, 4, asked.log_start_offset
     )
     found = leader.read_as_leader(fetch, 1 << 20, now_ms=NOW_MS)
-    taken = take(follower, fetched(0, found), now_ms=NOW_MS)
+    taken = take(follower, fetched(found), now_ms=NOW_MS)
     if taken is FetchOutcome.ASK_FOR_START:
         taken = take_start(follower, leader.log.log_start_offset, now_ms=NOW_MS)
     return taken

@@ -1,5 +1,1 @@
-"""A whole cluster in one thread, repeatable from a seed: real logs, real replication, a real controller, under faults.
-
-Entry points: `cluster.run_seed` plays one seed, `python -m headrace.testing.simulation` plays many. What is real and what is
-not is said in docs/testing/simulation.md.
-"""
+"""Simulation of whole clusters: real brokers on virtual processes, clients, faults and what must be true, all from a seed."""

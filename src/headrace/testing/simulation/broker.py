@@ -1,62 +1,44 @@
-"""One broker of a simulated cluster: the real log directories, roles, partitions and proposals, without sockets.
+"""One broker of a simulated cluster over all its lives: the host, the disk, and the real `Broker` that runs there now.
 
-Owns what the rim of a broker does: the session with the store, registering, following changes, asking the controller, and
-answering followers and clients. Everything that happens to it goes through `deliver`: a dead broker does nothing, a paused
-one does it all at once when it goes on.
+Owns how a process is started, killed, paused, stopped, loses power or its disk. What runs in the process is
+`headrace.broker.main.Broker`, wired as in production, with the virtual surroundings of its host.
 """
 
-from collections.abc import Callable, Coroutine
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from functools import cache, partial
-from itertools import count
+from functools import cache
 from random import Random
-from typing import Any, Final, Protocol
-from uuid import UUID
+from typing import Any, Final, Protocol, TypeVar, cast
 
-from headrace.broker.cluster.cluster_feed import ClusterFeed, FeedListener
-from headrace.broker.cluster.cluster_view import ClusterView
-from headrace.broker.cluster.config_rules import SettingRules
-from headrace.broker.cluster.dynamic_settings import DynamicSettings
-from headrace.broker.coordinators.coordinator_table import CoordinatorTable
-from headrace.broker.fetching.fetch_sessions import FetchSessions
-from headrace.broker.replicas.replica_hosting import ReplicaHosting
-from headrace.broker.telemetry.traffic import Traffic
-from headrace.broker.upkeep.housekeeping import note_replicas
-from headrace.broker.wiring import controller_settings
-from headrace.controller.brokers import ShutdownWanted
-from headrace.controller.changes import ChangeBatch, ChangeGate, decode
-from headrace.controller.controller_requests import decode_answer, encode_event
-from headrace.controller.controllership import holder
-from headrace.controller.core import Event
-from headrace.controller.isr_proposals import IsrProposals, request_of
-from headrace.controller.raise_epochs import LogEpoch, RaiseEpochs
-from headrace.controller.term import TermParts
-from headrace.coordination.store import StoreFailed
-from headrace.log.log_dirs import LogDirs
-from headrace.replication.partition_table import PartitionTable
+from headrace.broker.environment import Environment
+from headrace.broker.main import Broker
+from headrace.broker.net.network import SocketNetwork
+from headrace.broker.pages.process_stats import ProcessStats
+from headrace.broker.upkeep.cleaner_process import CleanerOrder, CleanerReport, do_job
+from headrace.broker.wiring import BrokerParts
+from headrace.coordination.lease import OnConfirmed
+from headrace.coordination.store import Store
+from headrace.coordination.zookeeper import ZooKeeperStore
+from headrace.coordination.zookeeper_client import ZooKeeperClient
+from headrace.log.files.disk import Disk
+from headrace.log.files.meta_properties import META_PROPERTIES_FILE
 from headrace.settings.broker_settings import BrokerSettings
-from headrace.settings.live_settings import LiveSettings
-from headrace.testing.memory_disk import MemoryDisk
-from headrace.testing.memory_store import MemoryTree
-from headrace.testing.simulation.controller import SimulatedController
-from headrace.testing.simulation.errands import Errand, Fail, Pause, Resume
-from headrace.testing.simulation.follower import SimulatedFollowers
-from headrace.testing.simulation.housekeeping import (
-    keep_house,
-    sync_new_logs,
-)
-from headrace.testing.simulation.plan import Fault, Plan
-from headrace.testing.simulation.session import SimulatedSession
-from headrace.testing.simulation.truth import Violation
-from headrace.testing.virtual_clock import Action, Timer, VirtualClock
-from headrace.testing.virtual_network import Reply, VirtualNetwork
+from headrace.testing.memory_disk import MemoryDisk, MemoryFile
+from headrace.testing.simulation.story import Story
+from headrace.testing.virtual.process import Pace, ProcessState, VirtualProcess
+from headrace.testing.virtual.scheduler import MILLISECOND_US
+from headrace.testing.virtual.world import VirtualWorld
+from headrace.testing.virtual.zookeeper import VirtualEnsemble
+from headrace.testing.virtual.zookeeper_client import VirtualZooKeeperClient
 
-LOG_DIR: Final = "/d"
-_RETRY_MS: Final = 60
-_ISR_CHECK_MS: Final = 100
-_HOUSEKEEPING_MS: Final = 250
-_CALL_TIMEOUT_MS: Final = 250
-_FETCH_SESSIONS: Final = 2  # sometimes there is no room for one
+T = TypeVar("T")
+R = TypeVar("R")
+
+PORT: Final = 9092
+LOG_DIRS: Final = ("/a", "/b")
+_MAX_CONNECTIONS: Final = 1_000
+_HOLD_BACK_US: Final = 500 * MILLISECOND_US
 
 
 class Condition(Enum):
@@ -67,346 +49,274 @@ class Condition(Enum):
     DOWN = "down"
 
 
-class Surroundings(Protocol):
-    """What a broker needs of the cluster it is in."""
+class ClusterAround(Protocol):
+    """What a broker needs of the simulated cluster."""
 
-    plan: Plan
-    clock: VirtualClock
-    network: VirtualNetwork
-    tree: MemoryTree
-    chance: Random
-    brokers: "dict[int, SimulatedBroker]"
-    seen_sessions: dict[int, int]
-    timed_out: set[int]
+    seed: int
+    world: VirtualWorld
+    ensemble: VirtualEnsemble
+    story: Story
 
-    def touched(self, broker: "SimulatedBroker") -> None: ...
-    def died(self, broker: "SimulatedBroker", *, has_lost: bool) -> None: ...
+    def stepped(self, broker: "SimulatedBroker") -> None:
+        """A callback of the broker's process has run."""
+
+    def ended(self, broker: "SimulatedBroker", error: BaseException | None) -> None:
+        """The broker has ended by itself, after an orderly stop or because of an error."""
 
 
 class SimulatedBroker:
-    """See the module's text."""
+    """A broker's host with what lies on its disk, and the process that runs there, if one does."""
 
-    def __init__(self, around: Surroundings, broker_id: int) -> None:
+    def __init__(
+        self,
+        around: ClusterAround,
+        broker_id: int,
+        properties: Mapping[str, str],
+        pace: Pace,
+    ) -> None:
         self.around = around
         self.broker_id = broker_id
+        self.host = host_of(broker_id)
+        self.properties = dict(properties)
+        self.pace = pace
         self.disk = MemoryDisk()
-        self.disks = 1  # how many it had
-        self.condition = Condition.DOWN
-        self.skew_ms = 0  # of the wall clock
-        self.lags_until_ms = 0
         self.life = 0
-        self._backlog: list[Action] = []
-        self._errands: list[Errand] = []
+        self.process: VirtualProcess | None = None
+        self.broker: Broker | None = None
+        self.client: VirtualZooKeeperClient | None = None
+        self.is_ready = False  # clients were served in this life
+        self.wall_offset_us = 0
+        self.is_older = False  # the version that will be started next
+        self._runs_older = False
 
     @property
-    def epoch(self) -> int:
+    def name(self) -> str:
+        """As the story calls it: `broker 2.3` is the third life of broker 2."""
+        return f"broker {self.broker_id}.{self.life}"
+
+    @property
+    def log_dirs(self) -> list[str]:
+        """Its log directories."""
+        return self.properties["log.dirs"].split(",")
+
+    @property
+    def condition(self) -> Condition:
+        """Whether its process runs."""
+        if self.process is None:
+            return Condition.DOWN
+        return Condition.PAUSED if self.process.state is ProcessState.PAUSED else Condition.UP
+
+    @property
+    def parts(self) -> BrokerParts | None:
+        """The parts of the running broker, once it has them."""
+        return None if self.broker is None else self.broker.parts
+
+    @property
+    def broker_epoch(self) -> int:
         """That of the present registration; -1 before the first."""
-        return self.session.run.broker_epoch
+        return -1 if self.parts is None else self.parts.broker_epoch()
 
-    def check_right_to_append(self) -> None:
-        """This broker has appended as leader: its session cannot have timed out, and it knows of no removal."""
-        if self.session.store.session in self.around.timed_out:
-            raise Violation(f"lease: broker {self.broker_id} leads after its session has timed out")
-        us = self.cluster.state.brokers.get(self.broker_id)
-        if us is None or us.epoch != self.epoch:
-            raise Violation(f"registration: broker {self.broker_id} leads, but knows it is removed")
-
-    def now_ms(self) -> int:
-        """This broker's wall clock."""
-        return self.around.clock.now_ms + self.skew_ms
+    @property
+    def runs_older(self) -> bool:
+        """Whether its process is of the older version."""
+        return self._runs_older and self.process is not None
 
     # ---- life and death
 
     def start(self) -> None:
-        """A new process on what the disk holds."""
-        assert self.condition is Condition.DOWN
+        """Start a process on what the disk holds."""
+        assert self.process is None, f"{self.name} runs"
         around = self.around
+        if around.ensemble.has_forgotten and not self._belongs_to_a_cluster:
+            around.world.scheduler.after(_HOLD_BACK_US, self._start_if_down)
+            return
         self.life += 1
-        self.condition = Condition.UP
-        settings = _settings(self.broker_id, around.plan.default_min_isr(self.broker_id))
-        live_settings = LiveSettings(settings)
-        self.log_dirs = LogDirs(
-            self.disk,
-            [LOG_DIR],
-            config_for=lambda _: settings.topic_defaults.to_log_config(
-                producer_id_expiration_ms=settings.producer_id_expiration_ms
-            ),
-            new_id=self._new_id,
+        self._runs_older = self.is_older
+        self.is_ready = False
+        process = self.process = around.world.process(
+            self.host, pace=self.pace, after_step=lambda _: around.stepped(self)
         )
-        self.log_dirs.open(self.now_ms())
-        assert not self.log_dirs.broken, f"{self.broker_id} cannot open {self.log_dirs.broken}"
-        self.partitions = PartitionTable()
-        self.cluster = ClusterView(self.broker_id, "simulated", tells_dialled_address=False)
-        self.followers = SimulatedFollowers(self)
-        self.fetch_sessions = FetchSessions(_FETCH_SESSIONS, count(1).__next__)
-        self.session = SimulatedSession(self)
-        self.replica_hosting = ReplicaHosting(
-            cluster=self.cluster,
-            partitions=self.partitions,
-            log_dirs=self.log_dirs,
-            coordinators=CoordinatorTable(),
-            fetchers=self.followers,
-            live_settings=live_settings,
-            traffic=Traffic(),
-            clock=self.now_ms,
-            broker_epoch=lambda: self.epoch,
-            on_topics_deleted=lambda topics, paths: None,
-            lease=self.session.store.lease,
-        )
-        self.feed = ClusterFeed(
-            self.cluster,
-            after=(
-                FeedListener("dynamic configs", DynamicSettings(self.cluster, live_settings).hear),
-                FeedListener("roles", self.replica_hosting.apply),
-            ),
-        )
-        self._gate = ChangeGate()
-        self._proposals = IsrProposals()
-        parts = TermParts(
-            self.session.store,
-            self.broker_id,
-            controller_settings(settings),
-            SettingRules(live_settings, self.cluster),
-            self._new_id,
-            around.chance.randrange,
-        )
-        self.controller = SimulatedController(parts, self.now_ms, self.deliver, self._apply)
-        self.session.start(self.log_dirs.previous_run)
-        self.every(_HOUSEKEEPING_MS, self._keep_house)
-        self.every(_HOUSEKEEPING_MS, lambda: sync_new_logs(self.log_dirs))
-        if Fault.FULL in around.plan.faults:
-            self.every(_HOUSEKEEPING_MS, self.replica_hosting.retry_after_full_disk)
-        around.touched(self)
+        process.wall_offset_us = self.wall_offset_us
+        self.disk.clock = process.wall_clock_ms
+        around.world.network.silent_hosts.discard(self.host)
+        around.story.tell(f"{self.name} starts")
+        process.loop.create_task(self._run(process))
 
-    def die(self, *, loses_power: bool = False, loses_disk: bool = False) -> None:
-        """The process is gone at once; perhaps with what was not synced, perhaps with everything."""
-        self._stop()
-        if loses_disk:
-            self.disk = MemoryDisk()
-            self.disks += 1
-        elif loses_power:
-            self.disk.crash(self.around.chance)
-        else:
-            for directory in self.log_dirs.online:
-                directory.release()  # the operating system lets go of a dead process's lock
-        has_lost = loses_disk or (loses_power and not self.around.plan.syncs_every_append)
-        self.around.died(self, has_lost=has_lost)
+    @property
+    def _belongs_to_a_cluster(self) -> bool:
+        """Whether it would refuse another cluster's store."""
+        with self.disk.observed():
+            return any(
+                self.disk.read_bytes(f"{directory}/{META_PROPERTIES_FILE}")
+                for directory in self.log_dirs
+            )
 
-    def shut_down(self) -> None:
-        """Hand over what can be handed over, then stop in an orderly way."""
-        self.run(self._shut_down())
+    def _start_if_down(self) -> None:
+        if self.process is None:
+            self.start()
 
-    async def _shut_down(self) -> None:
-        wish = ShutdownWanted(broker_id=self.broker_id, broker_epoch=self.epoch)
-        await self.ask(wish)
-        # Out of the errand: a broker that stops ends its errands too.
-        self.deliver(1, self._close)
+    async def _run(self, process: VirtualProcess) -> None:
+        settings = settings_of(tuple(sorted(self.properties.items())))
+        broker = self.broker = Broker(settings, self._environment(process))
+        error: BaseException | None = None
+        try:
+            await broker.run(on_ready=self._ready)
+        except Exception as failure:  # noqa: BLE001 (judged by the cluster)
+            error = failure
+        self._forget_process()
+        # Out of its own callback: the kernel ends what is left of the process.
+        around = self.around
+        around.world.scheduler.after(0, process.end)
+        around.ended(self, error)
 
-    def _close(self) -> None:
-        self._stop()
-        note_replicas(self.log_dirs, self.partitions)
-        self.around.tree.end_session(self.session.store.session)
-        self.log_dirs.close(self.now_ms(), run=self.session.clean_run)
+    def _ready(self) -> None:
+        self.is_ready = True
+        self.around.story.tell(f"{self.name} serves clients")
 
-    def _stop(self) -> None:
-        self.end()
-        self.controller.term = None
+    def _forget_process(self) -> None:
+        self.process = None
+        self.broker = None
+        self.disk.owner_ended()
 
-    def end(self) -> None:
-        """Nothing happens here any more."""
-        self.condition = Condition.DOWN
-        self._backlog.clear()
-        errands, self._errands = self._errands, []
-        for errand in errands:
-            errand.stop()
+    def stop(self) -> None:
+        """SIGTERM."""
+        if self.broker is not None and self.process is not None:
+            self.process.loop.call_soon(self.broker.stop)
+
+    def kill(self) -> None:
+        """SIGKILL: what was written stays."""
+        process = self._require_process()
+        self._forget_process()
+        process.end()
+
+    def lose_power(self, chance: Random) -> None:
+        """The machine is without power: what was not synced is gone, wholly or in part, and nobody is told."""
+        process = self._require_process()
+        self._forget_process()
+        self.around.world.network.silent_hosts.add(self.host)
+        process.end(with_host=True)
+        self.disk.crash(chance)
+
+    def lose_disk(self) -> None:
+        """The process is killed, and the next one finds an empty disk."""
+        self.kill()
+        self.disk = MemoryDisk()
 
     def pause(self) -> None:
-        """Stand still; the world goes on."""
-        self.condition = Condition.PAUSED
+        """SIGSTOP."""
+        self._require_process().pause()
 
-    def go_on(self) -> None:
-        """Do what has come in the meantime, in its order, and know nothing of the time that has passed."""
-        self.condition = Condition.UP
-        backlog, self._backlog = self._backlog, []
-        for action in backlog:
-            self.deliver(0, action)
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._require_process().resume()
 
-    # ---- what happens
+    def _require_process(self) -> VirtualProcess:
+        assert self.process is not None, f"{self.name} does not run"
+        return self.process
 
-    def deliver(self, delay_ms: int, action: Action) -> Timer:
-        """Let something happen here so many milliseconds from now, if this process lives then."""
-        life = self.life
-        return self.around.clock.after(delay_ms, lambda: self.happen(life, action))
+    def set_wall_offset(self, offset_us: int) -> None:
+        """Let the host's wall clock be off."""
+        self.wall_offset_us = offset_us
+        if self.process is not None:
+            self.process.wall_offset_us = offset_us
 
-    def happen(self, life: int | None, action: Action) -> None:
-        """Let something happen here now, if this process lives; None is for whichever process does."""
-        if self.condition is Condition.DOWN or (life is not None and life != self.life):
-            return
-        if self.condition is Condition.PAUSED:
-            self._backlog.append(action)
-            return
-        action()
-        self.around.touched(self)
+    # ---- environment
 
-    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Start an errand; it ends with this process."""
-        errand = Errand(coroutine)
-        self._errands.append(errand)
-        errand.start()
+    def _environment(self, process: VirtualProcess) -> Environment:
+        disk, loop = self.disk, process.loop
 
-    def every(self, interval_ms: int, action: Action) -> None:
-        def again() -> None:
-            action()
-            self.deliver(interval_ms, again)
+        async def run_compaction(order: CleanerOrder) -> AsyncGenerator[CleanerReport]:
+            own_disk = _DiskOfAnotherProcess(disk)
+            reports = do_job(cast(Disk, own_disk), order)
+            try:
+                while (report := await asyncio.to_thread(next, reports, None)) is not None:
+                    yield report
+            finally:
+                own_disk.end()
 
-        self.deliver(self.around.chance.randrange(interval_ms), again)
-
-    def sleep(self, delay_ms: int) -> Pause:
-        """Awaited: some time passes."""
-
-        def arm(resume: Resume, fail: Fail) -> None:
-            self.deliver(delay_ms, resume)
-
-        return Pause(arm)
-
-    async def call(
-        self,
-        target: int,
-        request: "Callable[[SimulatedBroker, Reply], None]",
-        *,
-        timeout_ms: int = _CALL_TIMEOUT_MS,
-    ) -> object:
-        """Ask another broker; None if no answer comes in time. A late answer is lost, as on a closed connection."""
-        answers: list[object] = []
-
-        def arm(resume: Resume, fail: Fail) -> None:
-            def answered(answer: object) -> None:
-                if not answers:
-                    timeout.call_off()
-                    answers.append(answer)
-                    resume()
-
-            timeout = self.deliver(timeout_ms, lambda: answered(None))
-            self._send(target, request, answered)
-
-        await Pause(arm)
-        return answers[0]
-
-    def _send(
-        self,
-        target: int,
-        request: "Callable[[SimulatedBroker, Reply], None]",
-        on_answer: Reply,
-    ) -> None:
-        network, other, life = self.around.network, self.around.brokers[target], self.life
-
-        def reply(answer: object) -> None:
-            network.send(
-                target, self.broker_id, lambda: self.happen(life, lambda: on_answer(answer))
-            )
-
-        network.send(
-            self.broker_id, target, lambda: other.happen(None, lambda: request(other, reply))
+        return Environment(
+            clock=process.wall_clock_ms,
+            monotonic=loop.time,
+            cpu_clock=loop.time,
+            chance=Random(f"{self.around.seed}:{self.broker_id}:{self.life}"),
+            workers=_Workers(),
+            network=_NetworkOfHost(self.host),
+            disk=disk,
+            max_connections=_MAX_CONNECTIONS,
+            make_store=lambda settings, _: self._make_store(settings, process),
+            run_compaction=run_compaction,
+            process_stats=lambda: ProcessStats(
+                cpu_seconds=loop.time(), loop_cpu_seconds=loop.time(), gc_generations=()
+            ),
         )
 
-    # ---- the controller
+    def _make_store(self, settings: BrokerSettings, process: VirtualProcess) -> Store:
+        assert settings.zookeeper_connect is not None
 
-    def join(self) -> None:
-        """This broker is registered for the first time: it takes part from now on."""
-        self.run(self.controller.run())
-        self.run(self._follow_changes())
-        self.run(self._propose_isrs())
+        def make_client(_: str, timeout_s: float, on_confirmed: OnConfirmed) -> ZooKeeperClient:
+            self.client = VirtualZooKeeperClient(
+                process, self.around.ensemble.mailbox, timeout_s, on_confirmed
+            )
+            return self.client
 
-    def _apply(self, batch: ChangeBatch) -> None:
-        if self._gate.admits(batch):
-            self.feed.apply(batch)
-
-    async def _follow_changes(self) -> None:
-        while True:
-            if self.controller.term is None:
-                try:
-                    controller_id = await holder(self.session.store)
-                except StoreFailed:
-                    controller_id = -1
-                if controller_id not in (-1, self.broker_id):
-                    await self._pull(controller_id)
-            await self.sleep(_RETRY_MS)
-
-    async def _pull(self, controller_id: int) -> None:
-        epoch, offset = -1, 0
-        while self.controller.term is None:
-            asked = epoch, offset
-            answer = await self.call(controller_id, partial(_ask_for_changes, *asked))
-            if not isinstance(answer, bytes):
-                return
-            batch = decode(answer)
-            epoch, offset = batch.controller_epoch, batch.next_offset
-            if batch.changes or batch.is_snapshot:
-                self._apply(batch)
-
-    async def ask(self, event: Event[Any]) -> Any:
-        """Have an event decided by whoever is controller; None if that is not to be had now."""
-        kind, data = encode_event(event)
-        try:
-            controller_id = await holder(self.session.store)
-        except StoreFailed:
-            return None
-        if controller_id == -1:
-            return None
-        answer = await self.call(
-            controller_id, lambda other, reply: other.controller.on_ask(kind, data, reply)
+        return ZooKeeperStore(
+            settings.zookeeper_connect,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
+            make_client=make_client,
+            clock=process.loop.time,
         )
-        return decode_answer(kind, answer) if isinstance(answer, bytes) else None
-
-    async def _propose_isrs(self) -> None:
-        """As `broker.replicas.isr_updates` does."""
-        while True:
-            await self.sleep(_ISR_CHECK_MS)
-            await self._raise_epochs()
-            proposed = self._proposals.due(
-                self.partitions,
-                now_ms=self.now_ms(),
-                max_lag_ms=self.around.plan.replica_lag_ms,
-                eligible=self.cluster.state.eligible(),
-            )
-            if proposed:
-                answer = await self.ask(request_of(self.broker_id, self.epoch, proposed))
-                if answer is not None:
-                    self._proposals.answered(proposed, answer, now_ms=self.now_ms())
-
-    async def _raise_epochs(self) -> None:
-        """As `broker.replicas.epoch_raising` does."""
-        newer = self.replica_hosting.newer_logs()
-        if newer and self.replica_hosting.is_registered:
-            logs = tuple(
-                LogEpoch(topic_id=topic_id, partition=partition, leader_epoch=epoch)
-                for (topic_id, partition), epoch in newer.items()
-            )
-            await self.ask(
-                RaiseEpochs(broker_id=self.broker_id, broker_epoch=self.epoch, logs=logs)
-            )
-
-    # ---- by itself
-
-    def _keep_house(self) -> None:
-        keep_house(self.log_dirs, self.partitions, self.disk, self.now_ms())
-
-    def _new_id(self) -> UUID:
-        return UUID(int=self.around.chance.getrandbits(128))
 
 
-def _ask_for_changes(
-    controller_epoch: int, offset: int, controller: SimulatedBroker, reply: Reply
-) -> None:
-    controller.controller.on_pull(controller_epoch, offset, reply)
+class _NetworkOfHost(SocketNetwork):
+    """A broker's own network code. Its sockets are those of the virtual event loop."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+
+    def host_name(self) -> str:
+        return self._host
+
+
+class _Workers:
+    """Worker threads of the virtual event loop."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(work)
+
+    def map(self, threads: int, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        return map(work, items)
+
+
+class _DiskOfAnotherProcess:
+    """The same disk; files that the other process opened are closed when it ends."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self._disk = disk
+        self._files: list[MemoryFile] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._disk, name)
+
+    def open(self, path: str, size: int | None = None) -> MemoryFile:
+        self._files.append(self._disk.open(path, size))
+        return self._files[-1]
+
+    def create(self, path: str) -> MemoryFile:
+        self._files.append(self._disk.create(path))
+        return self._files[-1]
+
+    def end(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def host_of(broker_id: int) -> str:
+    """The name of a broker's host."""
+    return f"broker-{broker_id}"
 
 
 @cache
-def _settings(broker_id: int, min_isr: int) -> BrokerSettings:
-    return BrokerSettings.from_properties(
-        {
-            "node.id": str(broker_id),
-            "log.dirs": LOG_DIR,
-            "min.insync.replicas": str(min_isr),
-        }
-    )
+def settings_of(properties: tuple[tuple[str, str], ...]) -> BrokerSettings:
+    """Settings, read once: every life and every seed has nearly the same."""
+    return BrokerSettings.from_properties(dict(properties))

@@ -1,317 +1,448 @@
-"""A simulated cluster from start to end: set up, let things go wrong, mend them, and see that all is well.
+"""A simulated cluster from start to end: set up, let things go wrong, let them heal, see that all is well, perhaps once more.
 
-`run_seed` plays one seed. The same seed and number of steps give the same run, step for step.
+The same plan gives the same run, step for step.
 """
 
-import logging
-from collections import deque
-from random import Random
-from typing import Final, NamedTuple
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
-from headrace.controller.topics import CreateTopics, NewTopic
-from headrace.coordination.nodes import ROOTS, BrokerNode, ControllerEpochNode
-from headrace.coordination.store import Create, Node
+from headrace.broker.cluster.store_identity import WrongStore
+from headrace.coordination.store import Node, StoreFailed
+from headrace.errors import DiskFailed
 from headrace.ids import TopicPartition
-from headrace.replication.partition import Partition
-from headrace.testing.memory_store import MemoryTree
-from headrace.testing.simulation.broker import Condition, SimulatedBroker
-from headrace.testing.simulation.clients import Kind, SimulatedConsumer, SimulatedProducer
-from headrace.testing.simulation.faults import Nemesis, partitions_of
+from headrace.log.files.checkpoint import read_topic_id
+from headrace.testing.simulation.admin import UNCLEAN, SimulatedAdmin
+from headrace.testing.simulation.agreement import disagreement
+from headrace.testing.simulation.at_rest import leftover
+from headrace.testing.simulation.broker import (
+    LOG_DIRS,
+    PORT,
+    Condition,
+    SimulatedBroker,
+    host_of,
+)
+from headrace.testing.simulation.consumer import SimulatedConsumer
+from headrace.testing.simulation.faults.nemesis import Nemesis
+from headrace.testing.simulation.group import GroupTruth, SimulatedMember
 from headrace.testing.simulation.invariants import Invariants
-from headrace.testing.simulation.plan import Plan, draw_plan
-from headrace.testing.simulation.truth import AFTER_EPOCH, Violation
-from headrace.testing.virtual_clock import VirtualClock
-from headrace.testing.virtual_network import VirtualNetwork
+from headrace.testing.simulation.plan import Plan
+from headrace.testing.simulation.producer import SimulatedProducer
+from headrace.testing.simulation.story import Story, Violation
+from headrace.testing.simulation.truth import Truth
+from headrace.testing.virtual.process import VirtualProcess
+from headrace.testing.virtual.scheduler import MILLISECOND_US, SECOND_US
+from headrace.testing.virtual.world import VirtualWorld
+from headrace.testing.virtual.zookeeper import ZOOKEEPER_HOST, VirtualEnsemble
+from headrace.wire.error_code import ErrorCode
 
-TOPIC: Final = "simulated"
-DEFAULT_STEPS: Final = 1_000
-_START_MS: Final = 1_000_000
-_TO_SET_UP_MS: Final = 10_000
-_TO_MEND_MS: Final = 30_000
-_STORY_LENGTH: Final = 60
+_TO_SET_UP_S: Final = 30.0
+_TO_HEAL_S: Final = 180.0
+_REST_S: Final = 2.0
+_RESTART_US: Final = 500 * MILLISECOND_US
+_UNNOTICED_MS: Final = 6_000  # of the stream of changes
+_LOOK_S: Final = 0.1
 
 
 class Outcome(NamedTuple):
-    """What came of a seed."""
+    """What came of a run."""
 
     seed: int
     steps: int
     virtual_ms: int
     committed: int
     epochs: int
+    digest: int
 
 
-class SimulationFailed(AssertionError):
-    """A seed found something; the text is how to see it again."""
-
-
-class Cluster:
-    """See the module's text."""
+class SimulatedCluster:
+    """The brokers, the store, the clients and the truth of one run."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.chance = Random(plan.seed * 2 + 1)
-        self.clock = VirtualClock(_START_MS)
-        self.network = VirtualNetwork(self.clock, self.chance)
-        self.partitions = partitions_of(TOPIC, plan.partition_count)
-        self.invariants = Invariants(self.partitions)
-        self.seen_sessions: dict[int, int] = {}
-        self.timed_out: set[int] = set()  # sessions
-        self.steps = 0
-        self._hosting: dict[tuple[int, TopicPartition], int] = {}
-        self.story: deque[tuple[int, int, tuple[object, ...]]] = deque(maxlen=_STORY_LENGTH)
-        self.tree = MemoryTree(self._on_write)
-        self.tree.write([Create(path) for path in ROOTS], 0)
-        self.tree.write([Create(ControllerEpochNode.PATH, ControllerEpochNode.encode(0))], 0)
+        self.seed = plan.seed
+        self.world = VirtualWorld(plan.seed)
+        scheduler = self.world.scheduler
+        self.story = Story(scheduler)
+        # An outage may keep the controller's word from a leader, and then the longest silence that is not noticed.
+        longest_stale_ms = plan.granted_timeout_ms + plan.outage_ms + _UNNOTICED_MS
+        self.invariants = Invariants(
+            self.story, lambda: scheduler.now_us, longest_stale_ms * MILLISECOND_US
+        )
+        self.ensemble = VirtualEnsemble(
+            self.world.process(ZOOKEEPER_HOST), self._on_write, plan.granted_timeout_ms
+        )
         self.brokers = {
-            broker_id: SimulatedBroker(self, broker_id)
+            broker_id: SimulatedBroker(self, broker_id, properties_of(plan, broker_id), plan.pace)
             for broker_id in range(1, plan.broker_count + 1)
         }
+        for broker in self.brokers.values():
+            broker.is_older = plan.starts_with_older_version
+        self._brokers_of_hosts = {broker.host: broker for broker in self.brokers.values()}
         self.nemesis = Nemesis(self)
-        self.producers = [
-            SimulatedProducer(self, 100 + number, kind, self.partitions)
-            for number, kind in enumerate((Kind.IDEMPOTENT, Kind.IDEMPOTENT, Kind.ALL, Kind.ONE))
-        ]
-        self.consumers = [
-            SimulatedConsumer(self, 200 + number, where)
-            for number, where in enumerate(self.partitions)
-        ]
+        self.volatile_topics = ["volatile-0", "volatile-1"]
+        self.is_resting = False
+        self.is_over = False
+        self.producers: list[SimulatedProducer] = []
+        self.consumers: list[SimulatedConsumer] = []
+        self.members: dict[SimulatedMember, VirtualProcess] = {}
+        self._group = GroupTruth()
+        self._member_count = 0
+        self._admin_count = 0
+        self._failure: BaseException | None = None
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """The brokers, up or down."""
+        return list(self.brokers)
+
+    def wall_clock_ms(self) -> int:
+        """A clock that is right."""
+        return self.ensemble.process.wall_clock_ms()
+
+    def is_older(self, host: str) -> bool:
+        """Whether a broker of the older version runs on a host."""
+        broker = self._brokers_of_hosts.get(host)
+        return broker is not None and broker.runs_older
 
     # ---- what the parts tell
 
+    def fail(self, error: BaseException) -> None:
+        """Something went wrong where it cannot be raised: the run ends after this step."""
+        self._failure = self._failure or error
+
     def _on_write(self, path: str, before: Node | None, after: Node | None) -> None:
         if before is not None or (after is not None and after.data):
-            self.note(path, "gone" if after is None else _short(path, after))
-        self.invariants.on_write(path, before, after)
+            self.story.tell(f"store: {path} {'is gone' if after is None else _short(after)}")
+        try:
+            self.invariants.on_write(path, before, after)
+        except Violation as violation:
+            self.fail(violation)
 
-    def note(self, *words: object) -> None:
-        """Remember what happened, for the story of a failure."""
-        self.story.append((self.steps, self.clock.now_ms - _START_MS, words))
-
-    def touched(self, broker: SimulatedBroker) -> None:
-        """A step was taken by this broker: nothing that must be true may be broken now."""
-        if broker.condition is not Condition.UP:
+    def stepped(self, broker: SimulatedBroker) -> None:
+        """A callback of a broker has run: nothing that must be true may be broken now."""
+        process, parts = broker.process, broker.parts
+        if process is None:
             return
-        for partition in broker.partitions:
-            key = broker.broker_id, partition.topic_partition
-            role = partition.leader_epoch if partition.is_leader else ~partition.leader_epoch
-            if self._hosting.get(key) != role:
-                self._hosting[key] = role
-                self._note_role(broker, partition)
-        self.invariants.look(broker.broker_id, broker.life, broker.log_dirs, broker.partitions)
-
-    def _note_role(self, broker: SimulatedBroker, partition: Partition) -> None:
-        does = "leads" if partition.is_leader else f"follows {partition.leader_id} in"
-        self.note(
-            f"broker {broker.broker_id}.{broker.life} {does} epoch {partition.leader_epoch} of "
-            f"{partition.topic_partition} with {partition.log.log_end_offset}, "
-            f"high watermark {partition.high_watermark}"
-        )
+        if process.failures:
+            raise _unexpected(broker.name, process)
+        if parts is not None:
+            self.invariants.look(broker, parts)
 
     def died(self, broker: SimulatedBroker, *, has_lost: bool) -> None:
-        """A broker died, perhaps with something on its disk, if only what had never been acknowledged to anybody."""
-        if broker.epoch != -1:
-            self.invariants.on_died(broker.broker_id, self.tree.last_txn)
+        """A broker is about to be killed; perhaps its disk has lost something."""
+        txn = self.ensemble.lasting_tree.last_txn
+        if broker.broker_epoch != -1:
+            self.invariants.on_died(broker.broker_id, txn)
         if has_lost:
-            self.invariants.on_lost(broker.broker_id, self.tree.last_txn)
+            self.invariants.on_lost(broker.broker_id, txn)
 
-    # ---- a run
+    def ended(self, broker: SimulatedBroker, error: BaseException | None) -> None:
+        """A broker has ended by itself."""
+        self.story.tell(f"{broker.name} has ended" + ("" if error is None else f": {error!r}"))
+        is_expected = (
+            isinstance(error, StoreFailed)
+            or (isinstance(error, WrongStore) and self.ensemble.has_forgotten)
+            or (
+                isinstance(error, DiskFailed) and bool(broker.disk.failing or broker.disk.bad_bytes)
+            )
+        )
+        if error is not None and not is_expected:
+            self.fail(error)
+        elif self.is_resting or error is not None:
+            self.world.scheduler.after(_RESTART_US, lambda: self._start(broker))
+
+    def _start(self, broker: SimulatedBroker) -> None:
+        if broker.condition is Condition.DOWN:
+            broker.start()
+
+    # ---- time
 
     def step(self) -> None:
         """Let the next thing happen, and look at what came of it."""
-        self.clock.step()
-        self.steps += 1
+        if not self.world.scheduler.step():
+            raise Violation("liveness: nothing is left to happen")
+        if self._failure is not None:
+            raise self._failure
         self.invariants.check()
 
+    def run_for(self, seconds: float) -> None:
+        """Let so much time pass."""
+        until_us = self.world.scheduler.now_us + int(seconds * SECOND_US)
+        while self.world.scheduler.now_us < until_us:
+            self.step()
+
+    def run_until(self, problem: Callable[[], str | None], seconds: float) -> None:
+        """Until there is no problem any more, which must be within so much time."""
+        deadline_us = self.world.scheduler.now_us + int(seconds * SECOND_US)
+        while (found := problem()) is not None:
+            if self.world.scheduler.now_us > deadline_us:
+                raise Violation(f"liveness: {found}")
+            self.run_for(_LOOK_S)
+
+    # ---- clients
+
+    def client(self, host: str, work: Coroutine[Any, Any, None]) -> VirtualProcess:
+        """Run a client's program in a process of its own, which ends with it."""
+        process = self.world.process(host, after_step=self._client_stepped)
+        process.loop.create_task(self._guarded(process, work))
+        return process
+
+    def _client_stepped(self, process: VirtualProcess) -> None:
+        if process.failures:
+            raise _unexpected(process.host, process)
+
+    async def _guarded(self, process: VirtualProcess, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 (it ends the run)
+            self.fail(error)
+        self.world.scheduler.after(1, process.end)
+
+    def admin(
+        self, work: Callable[[SimulatedAdmin], Coroutine[Any, Any, object]]
+    ) -> VirtualProcess:
+        """Let an admin client do something; the process has ended when it is done."""
+        admin = SimulatedAdmin(self, self._admin_count)
+        self._admin_count += 1
+
+        async def run() -> None:
+            answer = await work(admin)
+            self.story.tell(f"{admin.client.name} is answered {answer!r}")
+            admin.client.close()
+
+        return self.client(admin.client.name, run())
+
+    def start_member(self) -> None:
+        """One more member joins the consumer group."""
+        partitions = [
+            TopicPartition(topic.name, index)
+            for topic in self.plan.topics
+            for index in range(topic.partitions)
+        ]
+        member = SimulatedMember(self, self._member_count, self._group, partitions)
+        self._member_count += 1
+        self.members[member] = self.client(member.name, member.run())
+
+    def start_clients(self) -> None:
+        topics = [topic.name for topic in self.plan.topics] + self.volatile_topics
+        for number, kind in enumerate(self.plan.producers):
+            producer = SimulatedProducer(self, number, kind, topics)
+            self.producers.append(producer)
+            self.client(producer.name, producer.run())
+        read = [
+            (topic.name, index) for topic in self.plan.topics for index in range(topic.partitions)
+        ]
+        for number, (name, index) in enumerate([*read, (self.volatile_topics[0], 0)]):
+            consumer = SimulatedConsumer(self, number, name, index, reads_committed=number % 2 == 1)
+            self.consumers.append(consumer)
+            self.client(consumer.name, consumer.run())
+        for _ in range(self.plan.group_members):
+            self.start_member()
+
+    # ---- a run
+
+    def run(self) -> None:
+        """From start to end."""
+        self.set_up()
+        self.start_clients()
+        length_ms = self.plan.duration_ms // self.plan.rounds
+        for number in range(self.plan.rounds):
+            self.suffer(number * length_ms, (number + 1) * length_ms)
+            self.heal(is_last=number == self.plan.rounds - 1)
+            self.judge()
+
     def set_up(self) -> None:
-        """Start the brokers and create the topic, in fair weather."""
+        """Start the brokers and create the topics, in fair weather."""
         for broker in self.brokers.values():
+            self.world.network.hosts.add(broker.host)
             broker.start()
-        self._expire_sessions()
-        first = self.brokers[1]
-        first.run(self._create_topic(first))
-        deadline = self.clock.now_ms + _TO_SET_UP_MS
-        while any(truth.stored is None for truth in self.invariants.truths.values()):
-            if self.clock.now_ms > deadline:
-                raise Violation("liveness: no topic could be created")
-            self.step()
+        self.run_until(self._unready, _TO_SET_UP_S)
+        creating = self.admin(self._create_topics)
+        self.run_until(lambda: None if creating.has_ended else "topics are created", _TO_SET_UP_S)
 
-    async def _create_topic(self, broker: SimulatedBroker) -> None:
-        plan = self.plan
-        configs = {
-            "internal.segment.bytes": str(plan.segment_bytes),
-            "index.interval.bytes": "150",
-            "file.delete.delay.ms": "500",
-        }
-        if not plan.defaults_differ:
-            configs["min.insync.replicas"] = str(plan.min_insync_replicas)
-        if plan.allows_unclean_elections:
-            configs["unclean.leader.election.enable"] = "true"
-        if plan.syncs_every_append:
-            configs["flush.messages"] = "1"
-        topic = NewTopic(
-            name=TOPIC,
-            num_partitions=plan.partition_count,
-            replication_factor=plan.replication_factor,
-            configs=configs,
-        )
-        # All brokers must be registered, or there are not enough for the replicas.
-        while not (answers := await broker.ask(CreateTopics(topics=(topic,)))) or answers[0].error:
-            await broker.sleep(100)
-
-    def _expire_sessions(self) -> None:
-        now_ms, timeout_ms = self.clock.now_ms, self.plan.session_timeout_ms
-        for session, seen_ms in list(self.seen_sessions.items()):
-            if now_ms - seen_ms > timeout_ms:
-                del self.seen_sessions[session]
-                self.timed_out.add(session)
-                self.tree.end_session(session)
-        self.clock.after(100, self._expire_sessions)
-
-    def suffer(self) -> None:
-        """Produce and consume while things go wrong."""
-        self.network.weather = self.plan.weather
-        for producer in self.producers:
-            producer.start()
-        for consumer in self.consumers:
-            consumer.start()
-        self.nemesis.start()
-        for _ in range(self.plan.steps):
-            self.step()
-
-    def mend(self) -> None:
-        """Liveness: once nothing goes wrong any more, everything comes right, and in time."""
-        self.note("mend")
-        self.nemesis.stop()
-        self.network.heal()
+    def _unready(self) -> str | None:
         for broker in self.brokers.values():
-            broker.lags_until_ms = broker.skew_ms = 0
-            if broker.condition is not Condition.DOWN:
-                broker.session.hears_nothing = False
-            broker.disk.capacity_bytes = None
-            if broker.condition is Condition.PAUSED:
-                broker.go_on()
-        for producer in self.producers:
-            producer.is_stopped = True
-        deadline = self.clock.now_ms + _TO_MEND_MS
-        while (unwell := self._unwell()) is not None:
-            if self.clock.now_ms > deadline:
-                raise Violation(f"liveness: {unwell}")
-            pause_until = self.clock.now_ms + 100
-            while self.clock.now_ms < pause_until:
-                self.step()
-            for broker in self.brokers.values():
-                if broker.condition is Condition.DOWN:
-                    broker.start()
+            if broker.condition is not Condition.UP or not broker.is_ready:
+                return f"{broker.name} does not serve yet"
+            parts = broker.parts
+            if parts is None or len(parts.cluster.state.brokers) < len(self.brokers):
+                return f"{broker.name} does not know all brokers"
+        return None
+
+    async def _create_topics(self, admin: SimulatedAdmin) -> object:
+        plan = self.plan
+        for topic in plan.topics:
+            configs = {
+                "internal.segment.bytes": str(plan.segment_bytes),
+                "index.interval.bytes": "150",
+                "file.delete.delay.ms": "500",
+                **dict(topic.configs),
+            }
+            if not plan.defaults_differ:
+                configs["min.insync.replicas"] = str(plan.min_insync_replicas)
+            if plan.allows_unclean_elections:
+                configs["unclean.leader.election.enable"] = "true"
+            error: ErrorCode | None = None
+            while error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                error = await admin.create_topic(
+                    topic.name, topic.partitions, plan.replication_factor, configs
+                )
+        return "all topics are created"
+
+    def suffer(self, from_ms: int, to_ms: int) -> None:
+        """Let a part of the plan's faults strike while clients work."""
+        self.is_resting = False
+        self.world.network.weather = self.plan.weather
+        self.nemesis.start(from_ms, to_ms)
+        self.run_for((to_ms - from_ms) / 1_000)
+
+    def heal(self, *, is_last: bool) -> None:
+        """Liveness: once nothing goes wrong any more, everything comes right, and in time."""
+        self.story.tell("everything heals")
+        self.is_resting = True
+        self.nemesis.stop()
+        for broker in self.brokers.values():
+            self._start(broker)
+        self.run_until(self._broken, _TO_HEAL_S)
+        self._move_away_old_logs()
+        self.run_until(self._broken, _TO_HEAL_S)
+        self._elect_where_nobody_can_lead()
+        self.run_until(self._unwell, _TO_HEAL_S)
+        if is_last:
+            self.is_over = True
+            self.run_for(_REST_S)
+            self.run_until(self._restless, _TO_HEAL_S)
+
+    def _broken(self) -> str | None:
+        for broker in self.brokers.values():
+            if broker.condition is not Condition.UP or not broker.is_ready:
+                return f"{broker.name} is {broker.condition.value}"
+        return None
+
+    def _move_away_old_logs(self) -> None:
+        """As the log asks for: a directory was out of use while a topic was deleted and created again in another one."""
+        for broker in self.brokers.values():
+            log_dirs = None if broker.parts is None else broker.parts.log_dirs
+            if log_dirs is None or not log_dirs.broken:
+                continue
+            self.story.tell(f"an operator moves old logs of {broker.name} away")
+            self.died(broker, has_lost=False)
+            broker.kill()
+            for where in log_dirs.broken:
+                self._move_away(broker, where, self.invariants.topic_ids.get(where.topic))
+            broker.start()
+
+    @staticmethod
+    def _move_away(broker: SimulatedBroker, where: TopicPartition, topic_id: UUID | None) -> None:
+        for directory in broker.log_dirs:
+            path = f"{directory}/{where}"
+            if broker.disk.exists(path) and read_topic_id(broker.disk, path) != topic_id:
+                broker.disk.remove_tree(path)
+
+    def _elect_where_nobody_can_lead(self) -> None:
+        """As an operator does for partitions that lost a disk while nobody was in sync."""
+        for truth in self.invariants.truths.values():
+            if truth.waits_for_operator:
+                self.story.tell(f"an operator asks for an unclean election of {truth.name}")
+                self.invariants.unclean_wishes.add(truth.name)
+                self.admin(partial(_elect_uncleanly, where=truth.name))
 
     def _unwell(self) -> str | None:
-        """What is not as it should be, if anything. A partition that waits for an operator is as it should be."""
-        for broker in self.brokers.values():
-            if broker.condition is not Condition.UP:
-                return f"broker {broker.broker_id} is {broker.condition.value}"
-        led = {
-            where: truth
-            for where, truth in self.invariants.truths.items()
-            if not truth.waits_for_operator
-        }
+        """What is not as it should be, if anything."""
+        if (broken := self._broken()) is not None:
+            return broken
         for producer in self.producers:
-            if producer.pending is not None and producer.pending[0] in led:
-                return f"producer {producer.producer_id} waits for {producer.pending[0]}"
-        for where, truth in led.items():
-            stored = truth.stored
-            assert stored is not None
-            state = self.brokers[1].cluster.state.partition(*where)
-            if state is None or state.is_reassigning or set(stored.isr) != set(state.replicas):
-                return f"{where}: {stored}, but broker 1 knows {state}"
-            ends = {view.end for view in truth.views.values()}
-            marks = {view.high_watermark for view in truth.views.values()}
-            if set(truth.views) != set(stored.isr) or len(ends | marks) != 1:
-                return f"{where}: replicas {sorted(truth.views)} end at {ends}, marks {marks}"
-        for consumer in self.consumers:
-            if consumer.where in led and consumer.position < led[consumer.where].end:
-                return f"a consumer of {consumer.where} is at {consumer.position}"
+            if producer.pending is not None:
+                return f"{producer.name} waits for an acknowledgement"
+        problems = (unwell(truth) for truth in self.invariants.truths.values())
+        lags = (consumer.lag for consumer in self.consumers)
+        problem = next(filter(None, (*problems, *lags)), None)
+        return problem or disagreement(self.ensemble.tree, self.brokers)
+
+    def _restless(self) -> str | None:
+        for broker in self.brokers.values():
+            if broker.parts is None:
+                return f"{broker.name} does not run"
+            if (left := leftover(broker, broker.parts)) is not None:
+                return left
         return None
 
     def judge(self) -> None:
-        """At the end: exactly once, in order, and the same bytes everywhere."""
+        """Everything is at rest: exactly once, in order, and the same bytes everywhere."""
         self.invariants.look_again()
-        for where, truth in self.invariants.truths.items():
-            truth.check_sequences()
-            contents = {
-                batch.data[AFTER_EPOCH:]: number
-                for number, batch in enumerate(truth.committed.values())
-            }
-            for producer in self.producers:
-                places = [contents.get(batch[AFTER_EPOCH:], -1) for batch in producer.acked[where]]
-                if -1 in places:
-                    raise Violation(f"acknowledged, lost: {where}: {places}")
-                if producer.kind is Kind.IDEMPOTENT and places != sorted(set(places)):
-                    raise Violation(f"acknowledged, out of order: {where}: {places}")
+        for producer in self.producers:
+            producer.check_acked()
 
-
-def run_seed(seed: int, steps: int = DEFAULT_STEPS) -> Outcome:
-    """Play a seed to its end. Raises SimulationFailed."""
-    return run_plan(draw_plan(seed, steps))
-
-
-def tell_seed(seed: int, *, steps: int) -> Outcome | str:
-    """Play a seed to its end: what came of it, or the story of its failure."""
-    try:
-        return run_seed(seed, steps)
-    except SimulationFailed as failure:
-        return str(failure)
-
-
-def run_plan(plan: Plan) -> Outcome:
-    """Play a plan to its end. Raises SimulationFailed."""
-    cluster = Cluster(plan)
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # the faults' echo; a failure tells its own story
-    try:
-        cluster.set_up()
-        cluster.suffer()
-        cluster.mend()
-        cluster.judge()
-    except Exception as error:
-        raise SimulationFailed(report(cluster, error)) from error
-    finally:
-        logging.disable(disabled)
-        for broker in cluster.brokers.values():
-            broker.end()
-    return outcome_of(cluster)
-
-
-def outcome_of(cluster: Cluster) -> Outcome:
-    """What came of a run that went well."""
-    truths = cluster.invariants.truths.values()
-    return Outcome(
-        cluster.plan.seed,
-        cluster.steps,
-        cluster.clock.now_ms - _START_MS,
-        sum(truth.end for truth in truths),
-        sum(len(truth.leaders) for truth in truths),
-    )
-
-
-def _short(path: str, node: Node) -> str:
-    """What a node says, without what never changes."""
-    text = node.data.decode()
-    if path.startswith(BrokerNode.ROOT):
-        text = f"previous epoch {BrokerNode.decode(0, node.data).previous_broker_epoch}"
-    return f"v{node.version} of {node.created_txn}: {text}"
-
-
-def report(cluster: Cluster, error: Exception) -> str:
-    """The story of a run that failed, and how to see it again."""
-    plan = cluster.plan
-    lines = [
-        f"  {step:6d} {at:6d} ms  {' '.join(map(str, words))}" for step, at, words in cluster.story
-    ]
-    return "\n".join(
-        (
-            f"seed {plan.seed} fails at step {cluster.steps}: {type(error).__name__}: {error}",
-            f"  {plan}",
-            *lines,
-            f"  again: python -m headrace.testing.simulation --seed {plan.seed} --steps {plan.steps}",
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        truths = self.invariants.truths.values()
+        scheduler = self.world.scheduler
+        return Outcome(
+            self.seed,
+            scheduler.steps,
+            self.story.now_ms,
+            sum(truth.end for truth in truths),
+            self.invariants.epochs + sum(len(truth.leaders) for truth in truths),
+            scheduler.digest,
         )
-    )
+
+
+def properties_of(plan: Plan, broker_id: int) -> dict[str, str]:
+    """The settings of a broker."""
+    every_append = "1" if plan.syncs_every_append else "9223372036854775807"
+    return {
+        "node.id": str(broker_id),
+        "log.dirs": ",".join(LOG_DIRS[: plan.log_dirs]),
+        "listeners": f"PLAINTEXT://{host_of(broker_id)}:{PORT}",
+        "zookeeper.connect": f"{ZOOKEEPER_HOST}:2181",
+        "zookeeper.session.timeout.ms": str(plan.session_timeout_ms),
+        "zookeeper.connection.timeout.ms": "10000",
+        "min.insync.replicas": str(plan.default_min_isr(broker_id)),
+        "replica.lag.time.max.ms": str(plan.replica_lag_ms),
+        "log.flush.interval.messages": every_append,
+        "headrace.busy.poll.us": "0",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": str(plan.replication_factor),
+        "log.roll.ms": str(plan.roll_ms),
+        "log.cleaner.backoff.ms": "1000",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "1",
+    }
+
+
+async def _elect_uncleanly(admin: SimulatedAdmin, where: TopicPartition) -> object:
+    """As often as it takes to get an answer: the controller may just be going."""
+    answer: ErrorCode | None = None
+    while answer is None or answer.retriable:
+        answer = await admin.elect(*where, UNCLEAN)
+        await admin.client.pause(_LOOK_S)
+    return answer
+
+
+def _unexpected(who: str, process: VirtualProcess) -> Violation:
+    failure = process.failures[0]
+    error = failure.get("exception")
+    violation = Violation(f"no unexpected exception: {who}: {failure.get('message')}: {error!r}")
+    violation.__cause__ = error
+    return violation
+
+
+def _short(node: Node) -> str:
+    return f"v{node.version} {node.data.decode()}"
+
+
+def unwell(truth: Truth) -> str | None:
+    """Why a partition is not at rest."""
+    stored = truth.stored
+    if stored is None:
+        return f"{truth.name} has no leader yet"
+    if set(stored.isr) != set(truth.replicas):
+        return f"{truth.name}: in sync are {stored.isr} of {truth.replicas}"
+    ends = {view.end for view in truth.views.values()}
+    marks = {view.high_watermark for view in truth.views.values()}
+    if set(truth.views) != set(stored.isr) or len(ends | marks) != 1:
+        return f"{truth.name}: replicas {sorted(truth.views)} end at {ends}, marks {marks}"
+    return None

@@ -1,287 +1,289 @@
 """A simulated cluster whose coordination store is set back to a backup: no replica deletes what it knows to be committed.
 
-`run_restore` plays one seed: a backup is made while brokers come and go, one broker is behind when all are stopped, the backup is
-restored, and the brokers are started in any order. Each replica must keep what it can know to be committed, and no leader epoch may
-be used twice. Then an operator does what docs/operating/cluster.md says, and all replicas must have everything again.
+A backup is made while brokers come and go, one broker is behind when all are stopped, the backup is restored, and the brokers are
+started in any order. Each replica must keep what it can know to be committed, and no leader epoch may be used twice. Then an operator does
+what docs/operating/cluster.md says, and all replicas must have everything again.
 """
 
-import logging
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Final
 
-from headrace.controller.leaders import ElectionType, ElectLeaders
+from headrace.broker.wiring import BrokerParts
 from headrace.coordination.nodes import PartitionStateNode
 from headrace.coordination.store import Node
-from headrace.ids import TopicPartition
+from headrace.ids import TopicIdPartition, TopicPartition
 from headrace.log.files.checkpoint import HIGH_WATERMARK_FILE, SEEN_EPOCH_FILE, read_offsets
-from headrace.log.log_dirs import LogDirs
-from headrace.replication.partition_table import PartitionTable
+from headrace.replication.partition import Partition
 from headrace.testing.memory_store import Backup
-from headrace.testing.simulation.broker import LOG_DIR, Condition, SimulatedBroker
-from headrace.testing.simulation.cluster import (
-    Cluster,
-    Outcome,
-    SimulationFailed,
-    outcome_of,
-    report,
-)
+from headrace.testing.simulation.admin import UNCLEAN, SimulatedAdmin
+from headrace.testing.simulation.broker import LOG_DIRS, Condition, SimulatedBroker
+from headrace.testing.simulation.cluster import SimulatedCluster
 from headrace.testing.simulation.invariants import Invariants
-from headrace.testing.simulation.plan import Fault, Plan, draw_plan
-from headrace.testing.simulation.truth import ReplicaView, Truth, Violation
+from headrace.testing.simulation.plan import Fault, Plan, draw_plan, draw_strikes
+from headrace.testing.simulation.story import Violation
+from headrace.testing.simulation.truth import ReplicaView, Truth
+from headrace.testing.virtual.scheduler import MILLISECOND_US
 
-_FAULTS: Final = (Fault.BOUNCE, Fault.KILL, Fault.ELECT, Fault.SEAT, Fault.LAG, Fault.EXPIRE)
-_LONGEST_MS: Final = 30_000  # for anything that must come about
-_MESSAGES_ARRIVE_MS: Final = 5_000
-_REST_MS: Final = 3_000
+_FAULTS: Final = (Fault.BOUNCE, Fault.KILL, Fault.ELECT, Fault.SEAT, Fault.SPLIT, Fault.EXPIRE)
+_DURATION_MS: Final = 3_000
+_LONGEST_S: Final = 60.0  # for anything that must come about
+_REST_S: Final = 3.0
+_ELECTION_PAUSE_S: Final = 0.2
+
+Known = dict[tuple[int, TopicIdPartition], int]
+"""What the broker's replica of the partition must keep: everything below that offset."""
 
 
 class KeptRecords(Invariants):
     """What must be true after the restore: replicas keep what they knew to be committed, and no leader epoch is used twice."""
 
-    def __init__(
-        self,
-        truths: dict[TopicPartition, Truth],
-        known: dict[tuple[int, TopicPartition], int],
-    ) -> None:
-        """`known`: what each replica must keep."""
-        super().__init__(list(truths))
-        self.truths = truths
+    def take_over(self, before: Invariants, known: Known) -> None:
+        """Go on with the partitions as they were before the restore."""
+        self.truths, self.topic_ids = before.truths, before.topic_ids
         self._known = known
-        for truth in truths.values():
+        self._truths_of_paths = {
+            PartitionStateNode.path(*truth.name): truth for truth in self.truths.values()
+        }
+        for truth in self.truths.values():
             truth.views.clear()
 
     def on_write(self, path: str, before: Node | None, after: Node | None) -> None:
-        where = self._paths.get(path)
-        if where is not None and after is not None:
-            self.truths[where].stored = PartitionStateNode.decode(path, after.data)
+        """The store begins again at an older state, so that nothing is monotonic: note what it says."""
+        truth = self._truths_of_paths.get(path)
+        if truth is not None and after is not None:
+            truth.stored = PartitionStateNode.decode(path, after.data)
 
-    def look(
-        self, broker_id: int, life: int, log_dirs: LogDirs, partitions: PartitionTable
-    ) -> None:
-        for where, truth in self.truths.items():
-            log, partition = log_dirs.get(where), partitions.get(*where)
-            if log is None:
-                continue
-            view = truth.views.setdefault(broker_id, ReplicaView(log))
-            if view.refresh(log):
-                view.compare(truth.committed, truth.deleted_to)
-            known = self._known.get((broker_id, where), 0)
-            if view.good_to < known:
+    def look(self, broker: SimulatedBroker, parts: BrokerParts) -> None:
+        """Check what a step of this broker can have broken."""
+        with broker.disk.observed():
+            for truth in self.truths.values():
+                self._look_at_replica(truth, broker, parts)
+
+    def _look_at_replica(self, truth: Truth, broker: SimulatedBroker, parts: BrokerParts) -> None:
+        log = parts.log_dirs.get(truth.name)
+        if log is None or log.is_closed:
+            return
+        view = truth.views.setdefault(broker.broker_id, ReplicaView(log))
+        if view.refresh(log):
+            view.compare(truth.committed, truth.deleted_to)
+        known = self._known.get((broker.broker_id, truth.where), 0)
+        if view.good_to < known:
+            raise Violation(
+                f"known to be committed: {broker.name} had {known} of {truth.name} and has "
+                f"{view.good_to}"
+            )
+        partition = parts.partitions.get(*truth.name)
+        if partition is not None and partition.is_leader:
+            who = broker.broker_id, broker.life
+            first = truth.leaders.setdefault(partition.leader_epoch, who)
+            if first != who:
                 raise Violation(
-                    f"committed is lost: broker {broker_id} had {known} of {where} and has {view.good_to}"
+                    f"one leader: {truth.name} epoch {partition.leader_epoch}: {first}, {who}"
                 )
-            if partition is not None and partition.is_leader:
-                first = truth.leaders.setdefault(partition.leader_epoch, (broker_id, life))
-                if first != (broker_id, life):
-                    raise Violation(
-                        f"one leader: {where} epoch {partition.leader_epoch}: {first}, {broker_id, life}"
-                    )
 
     def check(self) -> None:
         """Everything is checked by `look`."""
 
 
-def run_restore(seed: int, steps: int = 300) -> Outcome:
-    """Play a seed to its end. Raises SimulationFailed."""
-    story = _Story(_plan(seed, steps))
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        story.play()
-    except Exception as error:
-        raise SimulationFailed(report(story.cluster, error)) from error
-    finally:
-        logging.disable(disabled)
-        for broker in story.cluster.brokers.values():
-            broker.end()
-    return outcome_of(story.cluster)
+class RestoredCluster(SimulatedCluster):
+    """One run."""
 
-
-def _plan(seed: int, steps: int) -> Plan:
-    """Two of three replicas have all that is committed, so at most one is behind."""
-    chance = Random(seed)
-    return replace(
-        draw_plan(seed, steps),
-        broker_count=3,
-        replication_factor=3,
-        min_insync_replicas=2,
-        defaults_differ=False,
-        allows_unclean_elections=False,
-        faults=tuple(chance.sample(_FAULTS, chance.randint(1, 4))),
-    )
-
-
-class _Story:
     def __init__(self, plan: Plan) -> None:
-        self.cluster = Cluster(plan)
-        self._chance = self.cluster.chance
+        super().__init__(plan)
+        self._chance = Random(f"{plan.seed}:restore")
         self._backup: Backup | None = None
-        self._known_to_be_committed: dict[TopicPartition, int] = {}  # by any disk
+        self._stopped: set[int] = set()  # brokers that shall stay down
+        self._known_to_be_committed: dict[TopicIdPartition, int] = {}  # by any disk
 
-    def play(self) -> None:
-        cluster = self.cluster
-        cluster.set_up()
-        cluster.clock.after(self._chance.randrange(2_500), self._make_backup)
-        cluster.suffer()
-        cluster.mend()
+    def ended(self, broker: SimulatedBroker, error: BaseException | None) -> None:
+        """A broker has ended by itself. It is started again, unless it shall stay down."""
+        if error is None and broker.broker_id in self._stopped:
+            self.story.tell(f"{broker.name} has ended")
+        else:
+            super().ended(broker, error)
+
+    def run(self) -> None:
+        """From start to end."""
+        self.set_up()
+        self.start_clients()
+        backup_us = self._chance.randrange(_DURATION_MS) * MILLISECOND_US
+        self.world.scheduler.after(backup_us, self._make_backup)
+        self.suffer(0, self.plan.duration_ms)
+        self.heal(is_last=False)
         if self._backup is None or self._chance.random() < 0.3:
             self._make_backup()
         self._leave_one_behind()
+        self.is_over = True  # a leader that is behind shows consumers less than they saw
+        self.run_for(_REST_S)
         self._stop_all()
-        self._let_pass(_MESSAGES_ARRIVE_MS)
         self._restore()
         for broker in self._in_any_order():
-            broker.start()
-            self._let_pass(self._chance.randrange(1_500))
-        self._let_pass(_REST_MS)
-        for where in cluster.partitions:
-            self._bring_together(where)
+            self._let_run(broker)
+            self.run_for(self._chance.random() * 1.5)
+        self.run_for(_REST_S)
+        for truth in self.invariants.truths.values():
+            self._bring_together(truth)
 
     def _in_any_order(self) -> list[SimulatedBroker]:
-        return self._chance.sample(list(self.cluster.brokers.values()), 3)
-
-    def _let_pass(self, duration_ms: int) -> None:
-        until_ms = self.cluster.clock.now_ms + duration_ms
-        while self.cluster.clock.now_ms < until_ms:
-            self.cluster.step()
-
-    def _until(self, is_so: Callable[[], bool], what: str) -> None:
-        deadline_ms = self.cluster.clock.now_ms + _LONGEST_MS
-        while not is_so():
-            if self.cluster.clock.now_ms > deadline_ms:
-                raise Violation(f"liveness: {what}")
-            self._let_pass(50)
+        return self._chance.sample(list(self.brokers.values()), len(self.brokers))
 
     def _stop(self, broker: SimulatedBroker) -> None:
-        """In an orderly way; again if the controller changes meanwhile."""
-        if broker.condition is Condition.DOWN:
-            return
-        broker.shut_down()
-        self._until(
-            lambda: broker.condition is Condition.DOWN, f"broker {broker.broker_id} does not stop"
+        """In an orderly way."""
+        self._stopped.add(broker.broker_id)
+        broker.stop()
+        self.run_until(
+            lambda: None if broker.condition is Condition.DOWN else f"{broker.name} does not stop",
+            _LONGEST_S,
         )
+
+    def _let_run(self, broker: SimulatedBroker) -> None:
+        self._stopped.discard(broker.broker_id)
+        self._start(broker)
 
     # ---- before the restore
 
     def _make_backup(self) -> None:
-        self.cluster.note("backup")
-        self._backup = self.cluster.tree.backup()
+        self.story.tell("a backup of the store is made")
+        self._backup = self.ensemble.tree.backup()
 
     def _leave_one_behind(self) -> None:
         """Stop a broker, and write without it."""
-        cluster = self.cluster
-        behind = self._in_any_order()[0]
-        self._stop(behind)
-        for producer in cluster.producers:
-            producer.is_stopped = False
-            producer.start()
-        self._let_pass(self._chance.randrange(1_000))
-        for producer in cluster.producers:
-            producer.is_stopped = True
+        self._stop(self._in_any_order()[0])
+        self.is_resting = False
+        self.run_for(self._chance.random() * 1.5)
+        self.is_resting = True
+        self.run_until(self._busy, _LONGEST_S)
 
-        def is_quiet() -> bool:
-            for broker in cluster.brokers.values():
-                if broker is not behind and broker.condition is Condition.DOWN:
-                    broker.start()  # a bounce that was begun before has ended
-            return self._is_quiet()
-
-        self._until(is_quiet, "the others do not come to rest")
+    def _busy(self) -> str | None:
+        """What goes on yet, although one broker is down."""
+        live = set(self.brokers) - self._stopped
+        for producer in self.producers:
+            if producer.pending is not None:
+                return f"{producer.name} waits for an acknowledgement"
+        for truth in self.invariants.truths.values():
+            if truth.stored is None or set(truth.stored.isr) != live & set(truth.replicas):
+                return f"{truth.name}: in sync are {truth.stored}, not {live}"
+        return None
 
     def _stop_all(self) -> None:
         """In an orderly way, or by a crash: then a replica knows what was committed at its last checkpoint."""
         is_crash = self._chance.random() < 0.3
         for broker in self._in_any_order():
-            if not is_crash:
+            if broker.condition is Condition.DOWN:
+                continue
+            if is_crash:
+                self.story.tell(f"{broker.name} is killed")
+                broker.kill()
+            else:
                 self._stop(broker)
-            elif broker.condition is Condition.UP:
-                broker.die()
-
-    def _is_quiet(self) -> bool:
-        """Whether all replicas on living brokers are in sync."""
-        live = {
-            broker_id
-            for broker_id, broker in self.cluster.brokers.items()
-            if broker.condition is Condition.UP
-        }
-        return all(producer.pending is None for producer in self.cluster.producers) and all(
-            truth.stored is not None and set(truth.stored.isr) == live
-            for truth in self.cluster.invariants.truths.values()
-        )
 
     def _restore(self) -> None:
-        cluster = self.cluster
-        cluster.note("restore")
-        for consumer in cluster.consumers:
-            consumer.is_stopped = True  # a leader that is behind shows them less than they saw
         assert self._backup is not None
-        cluster.tree.restore(self._backup)
-        cluster.seen_sessions.clear()
+        self.story.tell("the backup is restored")
+        for session in self.ensemble.sessions():
+            self.ensemble.end_session(session)
         known = {
-            (broker.broker_id, where): self._kept_by(broker, where)
-            for broker in cluster.brokers.values()
-            for where in cluster.partitions
+            (broker.broker_id, truth.where): self._kept_by(broker, truth)
+            for broker in self.brokers.values()
+            for truth in self.invariants.truths.values()
         }
         for (_, where), kept in known.items():
-            most = max(self._known_to_be_committed.get(where, 0), kept)
-            self._known_to_be_committed[where] = most
-        cluster.invariants = KeptRecords(cluster.invariants.truths, known)
+            self._known_to_be_committed[where] = max(
+                self._known_to_be_committed.get(where, 0), kept
+            )
+        kept_records = KeptRecords(self.story, lambda: self.world.scheduler.now_us)
+        kept_records.take_over(self.invariants, known)
+        self.invariants = kept_records
+        self.ensemble.tree.restore(self._backup)
 
-    def _kept_by(self, broker: SimulatedBroker, where: TopicPartition) -> int:
+    def _kept_by(self, broker: SimulatedBroker, truth: Truth) -> int:
         """What a replica must keep: all that is committed, if its disk knows of a later election than the backup; else what its
         disk knows to be committed."""
         assert self._backup is not None
-        path = PartitionStateNode.path(*where)
+        path = PartitionStateNode.path(*truth.name)
         backed_up = PartitionStateNode.decode(path, self._backup[0][path].data)
-        view = self.cluster.invariants.truths[where].views.get(broker.broker_id)
-        seen = read_offsets(broker.disk, f"{LOG_DIR}/{SEEN_EPOCH_FILE}").get(where, -1)
-        if seen > backed_up.leader_epoch and view is not None:
+        view = truth.views.get(broker.broker_id)
+        with broker.disk.observed():
+            seen = read_offsets(broker.disk, f"{LOG_DIRS[0]}/{SEEN_EPOCH_FILE}")
+            marks = read_offsets(broker.disk, f"{LOG_DIRS[0]}/{HIGH_WATERMARK_FILE}")
+        if seen.get(truth.name, -1) > backed_up.leader_epoch and view is not None:
             return view.good_to
-        return read_offsets(broker.disk, f"{LOG_DIR}/{HIGH_WATERMARK_FILE}").get(where, 0)
+        return marks.get(truth.name, 0)
 
     # ---- what an operator does
 
-    def _bring_together(self, where: TopicPartition) -> None:
+    def _bring_together(self, truth: Truth) -> None:
         """If a replica refuses to follow, have the partition led by the one that knows most."""
         refusing = {
             partition.high_watermark: broker
-            for broker in self.cluster.brokers.values()
-            if (partition := broker.partitions.get(*where)) is not None and partition.unfollowable
+            for broker in self.brokers.values()
+            if (partition := _partition_of(broker, truth.name)) is not None
+            and partition.unfollowable
         }
         if refusing:
-            self._make_leader(where, refusing[max(refusing)])
-        self._until(lambda: self._is_whole(where), f"{where} is not whole again")
+            self._make_leader(truth.name, refusing[max(refusing)])
+        self.run_until(lambda: self._unequal(truth), _LONGEST_S)
 
     def _make_leader(self, where: TopicPartition, leader: SimulatedBroker) -> None:
-        for other in self.cluster.brokers.values():
-            if other is not leader:
-                self._stop(other)
-        wish = ElectLeaders(election_type=ElectionType.UNCLEAN, partitions=(where,))
-
-        async def elect() -> None:
-            while not self._leads(leader, where):
-                await leader.ask(wish)
-                await leader.sleep(100)
-
-        leader.run(elect())
-        self._until(lambda: self._leads(leader, where), f"{leader.broker_id} does not lead {where}")
-        for other in self.cluster.brokers.values():
-            if other is not leader:
-                other.start()
-
-    @staticmethod
-    def _leads(broker: SimulatedBroker, where: TopicPartition) -> bool:
-        partition = broker.partitions.get(*where)
-        return partition is not None and partition.is_leader
-
-    def _is_whole(self, where: TopicPartition) -> bool:
-        truth = self.cluster.invariants.truths[where]
-        assert truth.stored is not None
-        views = [truth.views[each] for each in self.cluster.brokers]
-        known = self._known_to_be_committed[where]
-        return (
-            len(truth.stored.isr) == 3
-            and min(view.good_to for view in views) >= known
-            and len({view.end for view in views}) == 1
+        others = [each for each in self.brokers.values() if each is not leader]
+        for other in others:
+            self._stop(other)
+        self.story.tell(f"an operator has {leader.name} elected uncleanly for {where}")
+        self.admin(partial(_elect_until_led, leader=leader, where=where))
+        self.run_until(
+            lambda: None if _leads(leader, where) else f"{leader.name} does not lead {where}",
+            _LONGEST_S,
         )
+        for other in others:
+            self._let_run(other)
+
+    def _unequal(self, truth: Truth) -> str | None:
+        stored, known = truth.stored, self._known_to_be_committed[truth.where]
+        views = [truth.views.get(each) for each in truth.replicas]
+        if stored is None or set(stored.isr) != set(truth.replicas):
+            return f"{truth.name}: in sync are {stored}"
+        kept = [(-1, -1) if view is None else (view.good_to, view.end) for view in views]
+        if min(kept)[0] < known or len({end for _, end in kept}) != 1:
+            return f"{truth.name}: the replicas have {kept} of {known}"
+        return None
+
+
+def restore_plan(seed: int) -> Plan:
+    """Two of three replicas have all that is committed, so that at most one is behind."""
+    chance = Random(seed)
+    faults = tuple(chance.sample(_FAULTS, chance.randint(1, 4)))
+    return replace(
+        draw_plan(seed),
+        broker_count=3,
+        replication_factor=3,
+        min_insync_replicas=2,
+        defaults_differ=False,
+        allows_unclean_elections=False,
+        log_dirs=1,
+        group_members=0,
+        rounds=1,
+        faults=faults,
+        strikes=draw_strikes(chance, faults, _DURATION_MS),
+        duration_ms=_DURATION_MS,
+    )
+
+
+def _partition_of(broker: SimulatedBroker, where: TopicPartition) -> Partition | None:
+    return None if broker.parts is None else broker.parts.partitions.get(*where)
+
+
+def _leads(broker: SimulatedBroker, where: TopicPartition) -> bool:
+    partition = _partition_of(broker, where)
+    return partition is not None and partition.is_leader
+
+
+async def _elect_until_led(
+    admin: SimulatedAdmin, leader: SimulatedBroker, where: TopicPartition
+) -> object:
+    answer: object = None
+    while not _leads(leader, where):
+        answer = await admin.elect(*where, UNCLEAN)
+        await admin.client.pause(_ELECTION_PAUSE_S)
+    return answer
