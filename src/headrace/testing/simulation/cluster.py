@@ -407,6 +407,7 @@ def properties_of(plan: Plan, broker_id: int) -> dict[str, str]:
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": str(plan.replication_factor),
         "log.roll.ms": str(plan.roll_ms),
+        "replica.high.watermark.checkpoint.interval.ms": str(plan.checkpoint_ms),
         "log.cleaner.backoff.ms": "1000",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1",

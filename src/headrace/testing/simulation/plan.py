@@ -116,11 +116,13 @@ class Plan:
     replica_lag_ms: int
     segment_bytes: int
     roll_ms: int  # segments are rolled after that time
+    checkpoint_ms: int  # between two writings of the checkpoints
     log_dirs: int  # of each broker
     syncs_every_append: bool
     topics: tuple[TopicPlan, ...]
     producers: tuple[ProducerKind, ...]
     group_members: int
+    has_transactions: bool
     rounds: int  # of faults, with a rest after each in which everything heals
     faults: tuple[Fault, ...]
     strikes: tuple[Strike, ...]
@@ -191,11 +193,14 @@ def draw_plan(seed: int) -> Plan:
         ),
         segment_bytes=chance.choice((400, 2_000, 100_000)),
         roll_ms=chance.choice((1_000, 3_000, 604_800_000)),
+        checkpoint_ms=chance.choice((500, 500, 5_000)),
         log_dirs=2 if chance.random() < 0.3 or Fault.MOVE_LOG in faults else 1,
         syncs_every_append=chance.random() < 0.2,
         topics=_draw_topics(chance),
         producers=_draw_producers(chance),
         group_members=chance.choice((1, 2, 3) if Fault.MEMBERS in faults else (0, 0, 1, 2)),
+        # From chance of its own: the other seeds tell the same stories with transactions as without.
+        has_transactions=Random(f"{seed}:transactions").random() < 0.3,
         rounds=chance.choice((1, 1, 2)),
         faults=faults,
         strikes=draw_strikes(chance, faults, duration_ms),

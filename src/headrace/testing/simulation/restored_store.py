@@ -263,6 +263,7 @@ def restore_plan(seed: int) -> Plan:
         allows_unclean_elections=False,
         log_dirs=1,
         group_members=0,
+        has_transactions=False,
         rounds=1,
         faults=faults,
         strikes=draw_strikes(chance, faults, _DURATION_MS),

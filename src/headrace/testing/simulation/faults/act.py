@@ -49,6 +49,13 @@ class Survival(Protocol):
         """Whether for each partition another broker has everything that is committed."""
 
 
+class UndoLater(Protocol):
+    """A way to undo a fault after a while, at the end of the faults at the latest."""
+
+    def __call__(self, undo: Undo, longest_ms: int = 0) -> None:
+        """Within the longest outage of the plan, or within `longest_ms` if that is longer."""
+
+
 @dataclass(slots=True)
 class Act:
     """One fault as it strikes."""
@@ -58,7 +65,7 @@ class Act:
     chance: Random
     target: SimulatedBroker
     number: int
-    undo_later: Callable[[Undo], None]
+    undo_later: UndoLater
 
     def tell(self, text: str) -> None:
         """Put it into the story."""

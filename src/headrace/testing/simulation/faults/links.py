@@ -78,14 +78,15 @@ def silence_store(act: Act) -> None:
         act.chance.shuffle(ways)
         ways.pop()
     act.tell(f"black hole between {act.target.name} and the store ({len(ways)} ways)")
-    _cut(act, ways)
+    # Long enough for a session to end, whatever its time-out.
+    _cut(act, ways, longest_ms=2 * act.around.plan.session_timeout_ms)
 
 
-def _cut(act: Act, ways: list[Way]) -> None:
+def _cut(act: Act, ways: list[Way], longest_ms: int = 0) -> None:
     cut = act.around.world.network.cut
     fresh = [way for way in ways if way not in cut]
     cut.update(fresh)
-    act.undo_later(lambda: cut.difference_update(fresh))
+    act.undo_later(lambda: cut.difference_update(fresh), longest_ms)
 
 
 def _refuse(act: Act, ways: list[Way]) -> None:

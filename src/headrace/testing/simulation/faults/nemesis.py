@@ -6,7 +6,6 @@ tail of a disk is lost only while every other broker is whole, and nobody is kil
 lost while others are down, if one of them has everything: then the partition may end without a leader, but with its records.
 """
 
-from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -20,7 +19,13 @@ from headrace.testing.simulation.faults import (
     processes,
     store,
 )
-from headrace.testing.simulation.faults.act import Act, FaultAround, StrikeWith, Undo
+from headrace.testing.simulation.faults.act import (
+    Act,
+    FaultAround,
+    StrikeWith,
+    Undo,
+    UndoLater,
+)
 from headrace.testing.simulation.plan import Fault, Strike
 from headrace.testing.virtual.scheduler import MILLISECOND_US
 
@@ -120,12 +125,12 @@ class Nemesis:
                 return around.brokers[stored.leader]
         return chance.choice(list(around.brokers.values()))
 
-    def _undo_later(self, chance: Random) -> Callable[[Undo], None]:
-        def undo_later(undo: Undo) -> None:
+    def _undo_later(self, chance: Random) -> UndoLater:
+        def undo_later(undo: Undo, longest_ms: int = 0) -> None:
             self._last_undo += 1
             number = self._last_undo
             self._undos[number] = undo
-            delay_ms = 1 + chance.randrange(self._around.plan.outage_ms)
+            delay_ms = 1 + chance.randrange(max(self._around.plan.outage_ms, longest_ms))
 
             def now() -> None:
                 if self._undos.pop(number, None) is not None:

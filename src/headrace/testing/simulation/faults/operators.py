@@ -149,8 +149,14 @@ def change_topics(act: Act) -> None:
     doing = chance.choice(("delete", "recreate", "grow")) if exists else "create"
     act.tell(f"topic {name}: {doing}")
 
+    truth = around.invariants.truth_of(name, 0)
+    order = [] if truth is None else sorted(truth.replicas, key=lambda _: chance.random())
+
     async def work(admin: SimulatedAdmin) -> object:
         answers: list[object] = []
+        if doing == "recreate":
+            answers.append(await admin.reassign(name, 0, order or None))
+            answers.append(await admin.elect(name, 0))  # its successor must not inherit the epoch
         if doing in ("delete", "recreate"):
             answers.append(await admin.delete_topic(name))
         if doing in ("create", "recreate"):
