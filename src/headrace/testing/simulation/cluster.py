@@ -27,7 +27,7 @@ from headrace.testing.simulation.consumer import SimulatedConsumer
 from headrace.testing.simulation.faults.nemesis import Nemesis
 from headrace.testing.simulation.group import GroupTruth, SimulatedMember
 from headrace.testing.simulation.invariants import Invariants
-from headrace.testing.simulation.plan import Plan
+from headrace.testing.simulation.plan import Fault, Plan
 from headrace.testing.simulation.producer import SimulatedProducer
 from headrace.testing.simulation.story import Story, Violation
 from headrace.testing.simulation.truth import Truth
@@ -143,7 +143,7 @@ class SimulatedCluster:
         self.story.tell(f"{broker.name} has ended" + ("" if error is None else f": {error!r}"))
         is_expected = (
             isinstance(error, StoreFailed)
-            or (isinstance(error, WrongStore) and self.ensemble.has_forgotten)
+            or (isinstance(error, WrongStore) and Fault.FORGET in self.plan.faults)
             or (
                 isinstance(error, DiskFailed) and bool(broker.disk.failing or broker.disk.bad_bytes)
             )

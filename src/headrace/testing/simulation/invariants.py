@@ -167,6 +167,7 @@ class Invariants:
         self._is_changed = True
         for truth in self.truths.values():
             truth.lost[broker_id] = txn
+            truth.disk_lost(broker_id)
             truth.views.pop(broker_id, None)
 
     # ---- brokers
@@ -331,7 +332,7 @@ class Invariants:
                 f"leader completeness: {name} is led by {broker.name} in epoch {epoch}, "
                 f"which has {view.good_to} of {truth.end}"
             )
-        lost = truth.deleted_for_good(broker.broker_id, broker.life)
+        lost = truth.deleted_for_good(broker.broker_id)
         if is_new and epoch == max(truth.leaders) and view.start < lost:
             raise Violation(
                 f"deleted for good: {name} is led by {broker.name} from offset {view.start} on, "

@@ -209,7 +209,7 @@ class Truth:
         self.unclean_epoch = -1  # the last leader epoch that began with an unclean election
         self.lost: dict[int, int] = {}  # brokers that lost records → the store's transaction then
         self.allows_retention = False
-        self._deletions: list[tuple[int, dict[int, int]]] = []  # → the lives of brokers
+        self._deletions: list[tuple[int, set[int]]] = []  # → brokers that must know of it
         self.is_deleted = False
 
     @property
@@ -260,17 +260,20 @@ class Truth:
             self.deleted_to = offset
             self.compare()
 
-    def deletion_answered(self, offset: int, live: dict[int, int]) -> None:
-        """DeleteRecords was answered without an error while these lives of brokers were known to be alive."""
+    def deletion_answered(self, offset: int, live: set[int]) -> None:
+        """DeleteRecords was answered without an error while these brokers were known to be alive."""
         self._deletions.append((offset, live))
 
-    def deleted_for_good(self, broker_id: int, life: int) -> int:
-        """Below this offset a broker must have deleted everything. A process that dies may forget deletions of the last minute."""
+    def disk_lost(self, broker_id: int) -> None:
+        """A broker need not know any more what was deleted."""
+        for _, live in self._deletions:
+            live.discard(broker_id)
+
+    def deleted_for_good(self, broker_id: int) -> int:
+        """Below this offset a broker must have deleted everything, also when it was killed since."""
         if self.unclean_epoch >= 0:
             return 0
-        return max(
-            (offset for offset, live in self._deletions if live.get(broker_id) == life), default=0
-        )
+        return max((offset for offset, live in self._deletions if broker_id in live), default=0)
 
     def check_served(self, data: bytes) -> int:
         """Consistent read: what a consumer is given is committed, and always the same. Returns the next offset."""

@@ -89,7 +89,7 @@ def delete_records(act: Act) -> None:
         answer = await admin.delete_records(topic, partition, offset)
         after = _known_to_be_alive(act, leader)
         if answer is ErrorCode.NONE:
-            truth.deletion_answered(offset, dict(before.items() & after.items()))
+            truth.deletion_answered(offset, {each for each, _ in before.items() & after.items()})
         return answer
 
     act.ask(work)
