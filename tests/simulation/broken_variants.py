@@ -342,9 +342,9 @@ def leaves_partitions_that_had_no_room(patch: pytest.MonkeyPatch) -> None:
     refuse_for_disk, wait = Partition.refuse_for_disk, FetchLoop._wait
     full: set[int] = set()
 
-    def refuse_and_remember(self: Partition, *args: Any, **rest: Any) -> None:
+    def refuse_and_remember(self: Partition, *args: Any, **rest: Any) -> Any:
         full.add(id(self))
-        refuse_for_disk(self, *args, **rest)
+        return refuse_for_disk(self, *args, **rest)
 
     def leave_or_wait(self: FetchLoop, partition: Partition) -> None:
         if id(partition) in full:
@@ -397,24 +397,3 @@ def forgets_epochs_without_records(patch: pytest.MonkeyPatch) -> None:
         return recover(*args)[0], False
 
     patch.setattr(recovery, "_recover_segment", recover_alone)
-
-
-# Each with a seed that catches it.
-VARIANTS: dict[Variant, int] = {
-    truncates_by_high_watermark: 8,
-    counts_fetches_of_older_epochs: 3,
-    ignores_the_partition_epoch: 748,
-    acknowledges_before_the_isr_has_it: 2,
-    counts_only_the_old_isr: 8,
-    commits_what_the_leader_has: 2,
-    lets_everybody_join: 5,
-    leads_again_after_a_restart: 17,
-    trusts_whoever_comes_back: 17,
-    trusts_a_last_leader_without_its_disk: 68,
-    forgets_what_it_proposed: 8,
-    keeps_the_eligible_when_the_minimum_changes: 189,
-    commits_by_its_own_minimum: 9,
-    outlives_its_lease: 33,
-    leads_without_a_registration: 1,
-    elects_uncleanly_beside_a_living_session: 182,
-}
