@@ -389,6 +389,16 @@ def adopts_any_store(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(driver, "require_cluster", require_nothing)
 
 
+def reads_past_open_transactions(patch: pytest.MonkeyPatch) -> None:
+    """A reader of committed data is served up to the high watermark, and not only up to the last stable offset."""
+    patch.setattr(Partition, "last_stable_offset", property(lambda self: self.high_watermark))
+
+
+def tells_of_no_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
+    """An answer to a reader of committed data does not name the transactions that were aborted."""
+    patch.setattr(PartitionLog, "aborted_transactions", lambda self, start, end: [])
+
+
 def forgets_epochs_without_records(patch: pytest.MonkeyPatch) -> None:
     """Recovery knows the leader epochs of batches only, and compaction leaves none of some."""
     recover = recovery._recover_segment

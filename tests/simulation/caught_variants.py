@@ -68,6 +68,8 @@ VARIANTS: dict[Variant, Caught] = {
         lambda plan: plan.min_insync_replicas >= 2,
     ),
     broken.adopts_any_store: Caught(346, (Fault.FORGET,)),
+    broken.reads_past_open_transactions: Caught(9, fits=lambda plan: plan.has_transactions),
+    broken.tells_of_no_aborted_transactions: Caught(9, fits=lambda plan: plan.has_transactions),
 }
 
 # Not known to be caught by one of the first 1,000 seeds, and why.

@@ -27,9 +27,14 @@ from headrace.testing.simulation.consumer import SimulatedConsumer
 from headrace.testing.simulation.faults.nemesis import Nemesis
 from headrace.testing.simulation.group import GroupTruth, SimulatedMember
 from headrace.testing.simulation.invariants import Invariants
-from headrace.testing.simulation.plan import Fault, Plan
+from headrace.testing.simulation.plan import Fault, Plan, TopicPlan
 from headrace.testing.simulation.producer import SimulatedProducer
 from headrace.testing.simulation.story import Story, Violation
+from headrace.testing.simulation.transaction_truth import TransactionTruth
+from headrace.testing.simulation.transactional import (
+    CommittedReader,
+    SimulatedTransactionalProducer,
+)
 from headrace.testing.simulation.truth import Truth
 from headrace.testing.virtual.process import VirtualProcess
 from headrace.testing.virtual.scheduler import MILLISECOND_US, SECOND_US
@@ -43,6 +48,7 @@ _REST_S: Final = 2.0
 _RESTART_US: Final = 500 * MILLISECOND_US
 _UNNOTICED_MS: Final = 6_000  # of the stream of changes
 _LOOK_S: Final = 0.1
+_TRANSACTIONAL_IDS: Final = 2
 
 
 class Outcome(NamedTuple):
@@ -88,6 +94,8 @@ class SimulatedCluster:
         self.consumers: list[SimulatedConsumer] = []
         self.members: dict[SimulatedMember, VirtualProcess] = {}
         self._group = GroupTruth()
+        self.transactions = TransactionTruth(self.invariants)
+        self._transactional: list[SimulatedTransactionalProducer] = []
         self._member_count = 0
         self._admin_count = 0
         self._failure: BaseException | None = None
@@ -240,6 +248,19 @@ class SimulatedCluster:
             self.client(consumer.name, consumer.run())
         for _ in range(self.plan.group_members):
             self.start_member()
+        if self.plan.has_transactions:
+            self._start_transactions(self.plan.topics[0])
+
+    def _start_transactions(self, topic: TopicPlan) -> None:
+        for number in range(_TRANSACTIONAL_IDS):
+            producer = SimulatedTransactionalProducer(self, self.transactions, number, topic.name)
+            self._transactional.append(producer)
+            self.client(producer.name, producer.run())
+        for index in range(topic.partitions):
+            number = len(self.consumers)
+            reader = CommittedReader(self, self.transactions, number, topic.name, index)
+            self.consumers.append(reader)
+            self.client(reader.name, reader.run())
 
     # ---- a run
 
@@ -356,9 +377,14 @@ class SimulatedCluster:
         for producer in self.producers:
             if producer.pending is not None:
                 return f"{producer.name} waits for an acknowledgement"
+        for transactional in self._transactional:
+            if transactional.is_busy:
+                return f"{transactional.name} waits for the end of a transaction"
         problems = (unwell(truth) for truth in self.invariants.truths.values())
         lags = (consumer.lag for consumer in self.consumers)
         problem = next(filter(None, (*problems, *lags)), None)
+        if problem is None and self._transactional:
+            problem = self.transactions.open_somewhere()
         return problem or disagreement(self.ensemble.tree, self.brokers)
 
     def _restless(self) -> str | None:
@@ -374,6 +400,7 @@ class SimulatedCluster:
         self.invariants.look_again()
         for producer in self.producers:
             producer.check_acked()
+        self.transactions.check_all_or_nothing()
 
     @property
     def outcome(self) -> Outcome:
@@ -406,6 +433,10 @@ def properties_of(plan: Plan, broker_id: int) -> dict[str, str]:
         "headrace.busy.poll.us": "0",
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": str(plan.replication_factor),
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": str(plan.replication_factor),
+        "transaction.state.log.min.isr": str(plan.default_min_isr(broker_id)),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         "log.roll.ms": str(plan.roll_ms),
         "replica.high.watermark.checkpoint.interval.ms": str(plan.checkpoint_ms),
         "log.cleaner.backoff.ms": "1000",

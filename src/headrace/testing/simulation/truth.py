@@ -320,12 +320,15 @@ class Truth:
         """
         if self.unclean_epoch >= 0:
             return
-        last: dict[int, tuple[int, int, int]] = {}  # → first and next sequence, next offset
+        last: dict[
+            tuple[int, int], tuple[int, int, int]
+        ] = {}  # → first and next sequence, next offset
         for batch in self.committed.batches.values():
             header = read_header(batch.data)
-            if header.producer_id < 0:
+            if header.producer_id < 0 or header.is_control:
                 continue
-            first, expected, next_offset = last.get(header.producer_id, (0, 0, 0))
+            producer = header.producer_id, header.producer_epoch
+            first, expected, next_offset = last.get(producer, (0, 0, 0))
             is_forgotten = next_offset <= self.committed.deleted_before[batch.base_offset]
             if header.base_sequence != expected and not (
                 header.base_sequence == first and is_forgotten
@@ -335,4 +338,4 @@ class Truth:
                     f"{header.producer_id} wrote {header.base_sequence}, not {expected}"
                 )
             next_sequence = header.base_sequence + header.record_count
-            last[header.producer_id] = header.base_sequence, next_sequence, batch.next_offset
+            last[producer] = header.base_sequence, next_sequence, batch.next_offset
