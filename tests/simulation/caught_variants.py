@@ -34,15 +34,15 @@ class Caught(NamedTuple):
 VARIANTS: dict[Variant, Caught] = {
     broken.truncates_by_high_watermark: Caught(715, (*_DEATHS, Fault.ELECT)),
     broken.acknowledges_before_the_isr_has_it: Caught(2),
-    broken.counts_only_the_old_isr: Caught(907, (Fault.SPLIT, Fault.KILL)),
+    broken.counts_only_the_old_isr: Caught(681, (Fault.SPLIT, Fault.KILL)),
     broken.commits_what_the_leader_has: Caught(2),
     broken.lets_everybody_join: Caught(452, (Fault.SPLIT, Fault.KILL, Fault.BOUNCE)),
-    broken.leads_again_after_a_restart: Caught(939, _DEATHS),
+    broken.leads_again_after_a_restart: Caught(623, _DEATHS),
     broken.trusts_whoever_comes_back: Caught(715, (Fault.BLACKOUT, Fault.POWER)),
     broken.trusts_a_last_leader_without_its_disk: Caught(
         715, (Fault.WIPE, Fault.BLACKOUT), lambda plan: plan.min_insync_replicas >= 2
     ),
-    broken.forgets_what_it_proposed: Caught(822, (Fault.SPLIT, Fault.SEAT, Fault.PAUSE)),
+    broken.forgets_what_it_proposed: Caught(31, (Fault.SPLIT, Fault.SEAT, Fault.PAUSE)),
     broken.keeps_the_eligible_when_the_minimum_changes: Caught(877, (Fault.MINIMUM,)),
     broken.commits_by_its_own_minimum: Caught(877, (Fault.MINIMUM,)),
     broken.outlives_its_lease: Caught(550, (Fault.SILENCE,)),

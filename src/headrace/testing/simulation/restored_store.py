@@ -24,7 +24,7 @@ from headrace.testing.simulation.invariants import Invariants
 from headrace.testing.simulation.plan import Fault, Plan, draw_plan, draw_strikes
 from headrace.testing.simulation.story import Violation
 from headrace.testing.simulation.truth import ReplicaView, Truth
-from headrace.testing.virtual.scheduler import MILLISECOND_US
+from headrace.testing.virtual.scheduler import MILLISECOND_US, SECOND_US
 
 _FAULTS: Final = (Fault.BOUNCE, Fault.KILL, Fault.ELECT, Fault.SEAT, Fault.SPLIT, Fault.EXPIRE)
 _DURATION_MS: Final = 3_000
@@ -133,10 +133,12 @@ class RestoredCluster(SimulatedCluster):
         """In an orderly way."""
         self._stopped.add(broker.broker_id)
         broker.stop()
-        self.run_until(
-            lambda: None if broker.condition is Condition.DOWN else f"{broker.name} does not stop",
-            _LONGEST_S,
-        )
+        deadline_us = self.world.scheduler.now_us + int(_LONGEST_S * SECOND_US)
+        # No look at intervals, because behind the end of the last broker nothing may happen any more.
+        while broker.condition is not Condition.DOWN:
+            if self.world.scheduler.now_us > deadline_us:
+                raise Violation(f"liveness: {broker.name} does not stop")
+            self.step()
 
     def _let_run(self, broker: SimulatedBroker) -> None:
         self._stopped.discard(broker.broker_id)
