@@ -14,7 +14,7 @@ from headrace.testing.simulation.report import Failure, play, story_of
 
 MODULES: Final = 10
 BLOCK: Final = 10
-SEEDS: Final = int(os.environ.get("HEADRACE_SIMULATION_SEEDS", "1000"))
+SEEDS: Final = int(os.environ.get("HEADRACE_SIMULATION_SEEDS", "100"))
 
 
 def blocks(module: int) -> list[range]:

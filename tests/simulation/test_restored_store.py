@@ -9,7 +9,7 @@ from headrace.testing.simulation.cluster import Outcome
 from headrace.testing.simulation.report import Failure, play, story_of
 from headrace.testing.simulation.restored_store import RestoredCluster, restore_plan
 
-SEEDS = 200
+SEEDS = 40
 BLOCK = 20
 MOST_SEEDS = 100
 
