@@ -266,7 +266,6 @@ class BrokerParts:
         self.controller.after_creation = self.role_application.all_applied
         self._make_feed()
         self.replica_moves = ReplicaMoves(
-            disk=environment.disk,
             log_dirs=inputs.log_dirs,
             partitions=self.partitions,
             live_settings=self.live_settings,
@@ -274,6 +273,7 @@ class BrokerParts:
             workers=environment.workers,
             new_id=environment.new_uuid,
             on_disk_failed=self.replica_hosting.take_offline,
+            write_checkpoints=self._write_checkpoints,
         )
 
     def _make_feed(self) -> None:

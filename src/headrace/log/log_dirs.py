@@ -504,9 +504,8 @@ class LogDirs:
         """The files are in place."""
         checkpoints.directory.checkpointed = checkpoints.offsets
         self.log_starts_written(checkpoints)
-        logs = checkpoints.directory.logs
         for log, truncation in checkpoints.truncated:
-            if logs.get(log.topic_partition) is log:  # else it was deleted or moved meanwhile
+            if not log.is_closed:  # else it was deleted or moved meanwhile
                 with suppress(DiskFull):  # the next ones try again
                     log.forget_truncation(truncation)
 
@@ -524,9 +523,10 @@ class LogDirs:
             else log.recovery_point
             for log in logs
         }
+        present = (*logs, *directory.futures.values())  # a copy only counts once its start is here
         # Also of a log whose first segment starts there: a power loss may undo that the ones before it were removed.
         log_starts = {
-            log.topic_partition: log.log_start_offset for log in logs if log.log_start_offset > 0
+            log.topic_partition: log.log_start_offset for log in present if log.log_start_offset > 0
         }
         cleaned_to = {
             log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None
@@ -554,8 +554,8 @@ class LogDirs:
         offsets = _largest(directory, recovery_points, log_starts, cleaned_to)
         # The files may be in place before `checkpointed` hears: a log that is created meanwhile must know of both.
         directory.checkpointed = largest_offsets(directory.checkpointed, offsets)
-        truncated = [(log, log.truncation) for log in logs]
-        moved = [log for log in logs if log.checkpointed_start != log.log_start_offset]
+        truncated = [(log, log.truncation) for log in present]
+        moved = [log for log in present if log.checkpointed_start != log.log_start_offset]
         return DirectoryCheckpoints(
             directory,
             files,

@@ -43,6 +43,9 @@ class LogMove:
             self.copy = open_log(
                 disk, path, log.topic_partition, log.config, now_ms=now_ms, topic_id=log.topic_id
             )
+            # Of a deleted log with this name, until the target's checkpoints are written again.
+            stale = target.checkpointed.get(log.topic_partition, 0)
+            self.copy.note_truncation(0, checkpointed=stale)
             if log.topic_id is not None:
                 self._write_topic_id(path, log.topic_id)
         except DiskFailed:
@@ -69,6 +72,12 @@ class LogMove:
         """Whether the copy has all that the original has, and nothing else."""
         log, copy = self.log, self.copy
         return copy.log_end_offset == log.log_end_offset == self._agreed_end()
+
+    @property
+    def has_durable_start(self) -> bool:
+        """Whether the target's checkpoints tell where the copy starts: without that, deleted records would be back after a kill."""
+        copy = self.copy
+        return copy.truncation is None and copy.checkpointed_start == self.log.log_start_offset
 
     # ---- copying
 

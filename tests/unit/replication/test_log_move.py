@@ -177,6 +177,54 @@ def test_records_deleted_under_way_are_deleted_in_the_copy(world: World) -> None
     assert moved.log_end_offset == 120
 
 
+def write_checkpoints(world: World) -> None:
+    for checkpoints in world.dirs.checkpoints():
+        for path, content in checkpoints.files:
+            world.disk.replace(path, content)
+        world.dirs.checkpointed(checkpoints)
+
+
+def take_over_and_kill(world: World, move: LogMove) -> tuple[int, int]:
+    """As a broker takes over. Returns where the log starts and ends after the next start."""
+    follow(move)
+    if not move.has_durable_start:
+        write_checkpoints(world)
+    assert move.is_complete
+    assert move.has_durable_start
+    _, left = move.take_over(now_ms=NOW_MS)
+    world.disk.remove_tree(left)
+    world.disk.owner_ended()
+    world.open()
+    log = world.dirs.get(PARTITION)
+    assert log is not None
+    return log.log_start_offset, log.log_end_offset
+
+
+@pytest.mark.parametrize("is_deleted_under_way", [False, True])
+def test_deleted_records_are_not_back_after_a_move_and_a_kill(
+    world: World, is_deleted_under_way: bool
+) -> None:
+    world.append(20)
+    move = world.move() if is_deleted_under_way else None
+    world.log.advance_log_start(10)
+    write_checkpoints(world)
+    assert take_over_and_kill(world, move or world.move()) == (10, 20)
+
+
+def test_a_moved_log_inherits_nothing_of_a_deleted_one_of_its_name(world: World) -> None:
+    world.dirs.set_aside(PARTITION, "delete")
+    world.dirs.wanted[PARTITION] = TARGET
+    world.log = world.dirs.create(PARTITION, UUID(int=99), now_ms=NOW_MS)
+    world.append(20)
+    world.log.advance_log_start(20)
+    write_checkpoints(world)
+    world.dirs.set_aside(PARTITION, "delete")
+    world.dirs.wanted[PARTITION] = ORIGIN
+    world.log = world.dirs.create(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+    world.append(10)
+    assert take_over_and_kill(world, world.move()) == (0, 10)
+
+
 def test_an_empty_log_moves_too(world: World) -> None:
     move = world.move()
     follow(move)

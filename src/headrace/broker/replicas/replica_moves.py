@@ -6,7 +6,7 @@ the original block for long and run in a worker thread. A move that was under wa
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -15,7 +15,6 @@ from headrace.broker.workers import Workers
 from headrace.clock import Clock
 from headrace.errors import CorruptBatch, DiskFailed, LogClosed
 from headrace.ids import TopicPartition
-from headrace.log.files.disk import Disk
 from headrace.log.log_dirs import FUTURE_SUFFIX, MAX_NAME, LogDir, LogDirs
 from headrace.replication.log_move import LogMove
 from headrace.replication.partition import Partition
@@ -28,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _PAUSE_S: Final = 0.1  # of what is too fast
-_LOOK_AGAIN_S: Final = 1.0  # whether what shall move is here by now
+_LOOK_AGAIN_S: Final = 1.0  # whether what shall move is here by now, or checkpoints have room
 _ID_LENGTH: Final = 32
 
 
@@ -38,7 +37,6 @@ class ReplicaMoves:
     def __init__(
         self,
         *,
-        disk: Disk,
         log_dirs: LogDirs,
         partitions: PartitionTable,
         live_settings: LiveSettings,
@@ -46,8 +44,9 @@ class ReplicaMoves:
         workers: Workers,
         new_id: Callable[[], UUID],
         on_disk_failed: Callable[[TopicPartition, DiskFailed], None],
+        write_checkpoints: Callable[[], Awaitable[None]],
     ) -> None:
-        self._disk = disk
+        self._disk = log_dirs.disk
         self._log_dirs = log_dirs
         self._partitions = partitions
         self._live_settings = live_settings
@@ -55,6 +54,7 @@ class ReplicaMoves:
         self._workers = workers
         self._new_id = new_id
         self._on_disk_failed = on_disk_failed
+        self._write_checkpoints = write_checkpoints
         self._moves: dict[TopicPartition, LogMove] = {}
         self._copied = RateWindow()
         self._wanted = asyncio.Event()
@@ -150,7 +150,11 @@ class ReplicaMoves:
             self._copied.note(len(records), self._clock())
             if move.is_complete and not await self._is_synced(move):
                 return
-            if move.is_complete:
+            if move.is_complete and not move.has_durable_start:
+                await self._write_checkpoints()  # the original may have changed meanwhile
+                if not move.has_durable_start:
+                    await asyncio.sleep(_LOOK_AGAIN_S)  # the disk may be full
+            elif move.is_complete:
                 await self._finish(move)
             else:
                 await asyncio.sleep(0)
