@@ -217,14 +217,6 @@ def stamp_append_times(batches: Sequence[bytearray | memoryview], now_ms: int) -
     return [read_header(batch) for batch in batches]
 
 
-def stamp_delete_horizon(batch: bytearray | memoryview, horizon_ms: int) -> None:
-    """Set the time after which tombstones here may go. The caller has rebased the records' timestamps."""
-    attributes = _I16.unpack_from(batch, 21)[0]
-    _I16.pack_into(batch, 21, attributes | _DELETE_HORIZON)
-    _I64.pack_into(batch, 27, horizon_ms)
-    renew_crc(batch)
-
-
 def renew_crc(batch: bytearray | memoryview) -> None:
     """Write the checksum that fits the batch's bytes."""
     with memoryview(batch) as view, view[21:] as covered:

@@ -101,19 +101,6 @@ def validate_replacement(
     return _validated(resource, texts, layers)
 
 
-def validate_new_topic(
-    configs: Sequence[tuple[str, str | None]], layers: ConfigLayers
-) -> AlterOutcome:
-    """The configs in a CreateTopics request for one topic."""
-    missing = [name for name, value in configs if value is None]
-    if missing:
-        names = ",".join(missing)
-        refusal = invalid_config(f"Null value not supported for topic configs: {names}")
-        return AlterOutcome(refusal=refusal)
-    texts = {name: value for name, value in configs if value is not None}
-    return _validated(Resource(ResourceType.TOPIC, "new"), texts, layers)
-
-
 def repeated(resources: Iterable[Resource]) -> dict[Resource, Refusal]:
     """Resources that come more than once in a request: each of them is refused."""
     counts: dict[Resource, int] = {}

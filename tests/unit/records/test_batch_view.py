@@ -17,7 +17,6 @@ from headrace.records.batch_view import (
     sequence_after,
     stamp,
     stamp_append_time,
-    stamp_delete_horizon,
 )
 from headrace.records.crc32c import crc32c
 
@@ -72,13 +71,6 @@ def test_append_time_replaces_every_timestamp_and_renews_the_checksum() -> None:
     assert has_valid_crc(batch)
     assert read_header(batch).is_log_append_time
     assert [record.timestamp for record in read_batch(batch)] == [5555] * 3
-
-
-def test_delete_horizon_is_kept_in_the_base_timestamp() -> None:
-    batch = build_batch(RECORDS)
-    stamp_delete_horizon(batch, 1000)
-    assert has_valid_crc(batch)
-    assert read_header(batch).delete_horizon_ms == 1000
 
 
 def test_every_byte_from_the_attributes_on_is_under_the_checksum_and_none_before() -> None:

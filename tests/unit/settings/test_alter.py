@@ -4,7 +4,6 @@ from headrace.settings.alter import (
     AlterOutcome,
     repeated,
     validate_incremental,
-    validate_new_topic,
     validate_replacement,
 )
 from headrace.settings.alteration import Alteration, AlterOp
@@ -77,16 +76,6 @@ def test_an_unknown_broker_config_is_taken_with_a_warning() -> None:
 def test_replacement_forgets_what_it_does_not_name() -> None:
     outcome = validate_replacement(TOPIC, [("retention.ms", "7")], LAYERS)
     assert outcome.configs == {"retention.ms": "7"}
-
-
-def test_new_topics_are_held_to_the_same_rules() -> None:
-    assert validate_new_topic([("retention.ms", "7")], LAYERS).configs == {"retention.ms": "7"}
-    assert validate_new_topic([("retention.ms", None)], LAYERS).refusal == Refusal(
-        ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: retention.ms"
-    )
-    refused = validate_new_topic([("segment.bytes", "1")], LAYERS).refusal
-    assert refused is not None
-    assert refused.error_code == ErrorCode.INVALID_CONFIG
 
 
 def test_a_value_has_a_largest_size() -> None:

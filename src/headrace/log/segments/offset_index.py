@@ -10,28 +10,18 @@ from struct import Struct
 from typing import Final
 
 from headrace.log.files.disk import File
-from headrace.log.segments.entry_block import EntryBlock
+from headrace.log.segments.index_file import IndexFile
 
 _ENTRY: Final = Struct(">ii")
-ENTRY_BYTES: Final = _ENTRY.size
 
 
-class OffsetIndex:
+class OffsetIndex(IndexFile):
     """The offset index of one segment."""
 
-    __slots__ = ("_base_offset", "_block", "_file", "_max_entries", "_unwritten")
+    __slots__ = ()
 
     def __init__(self, file: File, base_offset: int, max_bytes: int) -> None:
-        self._file = file
-        self._block = EntryBlock(file, _ENTRY)
-        self._base_offset = base_offset
-        self._max_entries = max_bytes // ENTRY_BYTES
-        self._unwritten = bytearray()
-
-    @property
-    def entries(self) -> int:
-        """How many entries there are."""
-        return (self._file.size + len(self._unwritten)) // ENTRY_BYTES
+        super().__init__(file, _ENTRY, base_offset, max_bytes)
 
     @property
     def free_entries(self) -> int:
@@ -72,41 +62,8 @@ class OffsetIndex:
         keep = bisect_right(range(self.entries), relative - 1, key=lambda i: self._entry(i)[0])
         while keep and self._entry(keep - 1)[1] >= position:
             keep -= 1
-        self._keep(keep * ENTRY_BYTES)
-
-    def _keep(self, size: int) -> None:
-        written = self._file.size
-        del self._unwritten[max(0, size - written) :]
-        if size < written:
-            self._file.truncate(size)
-            self._block.forget()
-
-    def clear(self) -> None:
-        """Forget everything, before a rebuild."""
-        self._unwritten.clear()
-        self._file.truncate(0)
-        self._block.forget()
-
-    def flush(self) -> None:
-        """Write what is only in memory."""
-        if self._unwritten:
-            self._file.append(self._unwritten)
-            self._unwritten = bytearray()
-
-    @property
-    def has_whole_entries(self) -> bool:
-        """Whether the file's size is possible; anything else means a rebuild."""
-        return self._file.size % ENTRY_BYTES == 0
-
-    @property
-    def file(self) -> File:
-        """The file itself, for syncing, renaming and removal."""
-        return self._file
+        self._keep(keep)
 
     def _entry(self, number: int) -> tuple[int, int]:
-        at = number * ENTRY_BYTES
-        written = self._file.size
-        if at >= written:
-            return _ENTRY.unpack_from(self._unwritten, at - written)
-        relative, position = self._block.entry(number)
+        relative, position = self._fields(number)
         return relative, position

@@ -373,10 +373,6 @@ class Segment:
         """One batch as stored."""
         return self.log.read(found.position, found.header.size)
 
-    def base_offset_at(self, position: int) -> int:
-        """Base offset of the batch at `position`."""
-        return read_offset_and_size(self.log.read(position, LOG_OVERHEAD), 0)[0]
-
     # ---- files
 
     def files(self) -> list[File]:

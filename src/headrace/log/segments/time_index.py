@@ -9,10 +9,9 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from headrace.log.files.disk import File
-from headrace.log.segments.entry_block import EntryBlock
+from headrace.log.segments.index_file import IndexFile
 
 _ENTRY: Final = Struct(">qi")
-ENTRY_BYTES: Final = _ENTRY.size
 
 
 class TimestampOffset(NamedTuple):
@@ -22,23 +21,14 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-class TimeIndex:
+class TimeIndex(IndexFile):
     """The time index of one segment."""
 
-    __slots__ = ("_base_offset", "_block", "_file", "_last", "_max_entries", "_unwritten")
+    __slots__ = ("_last",)
 
     def __init__(self, file: File, base_offset: int, max_bytes: int) -> None:
-        self._file = file
-        self._block = EntryBlock(file, _ENTRY)
-        self._base_offset = base_offset
-        self._max_entries = max_bytes // ENTRY_BYTES
-        self._unwritten = bytearray()
+        super().__init__(file, _ENTRY, base_offset, max_bytes)
         self._last: TimestampOffset | None = None
-
-    @property
-    def entries(self) -> int:
-        """How many entries there are."""
-        return (self._file.size + len(self._unwritten)) // ENTRY_BYTES
 
     @property
     def free_entries(self) -> int:
@@ -72,44 +62,14 @@ class TimeIndex:
     def truncate(self, offset: int) -> None:
         """Forget entries at or after `offset`."""
         keep = bisect_right(range(self.entries), offset - 1, key=lambda i: self._entry(i).offset)
-        self._keep(keep * ENTRY_BYTES)
+        self._keep(keep)
         self._last = None
-
-    def _keep(self, size: int) -> None:
-        written = self._file.size
-        del self._unwritten[max(0, size - written) :]
-        if size < written:
-            self._file.truncate(size)
-            self._block.forget()
 
     def clear(self) -> None:
         """Forget everything, before a rebuild."""
-        self._unwritten.clear()
-        self._file.truncate(0)
-        self._block.forget()
+        super().clear()
         self._last = None
 
-    def flush(self) -> None:
-        """Write what is only in memory."""
-        if self._unwritten:
-            self._file.append(self._unwritten)
-            self._unwritten = bytearray()
-
-    @property
-    def has_whole_entries(self) -> bool:
-        """Whether the file's size is possible; anything else means a rebuild."""
-        return self._file.size % ENTRY_BYTES == 0
-
-    @property
-    def file(self) -> File:
-        """The file itself, for syncing, renaming and removal."""
-        return self._file
-
     def _entry(self, number: int) -> TimestampOffset:
-        at = number * ENTRY_BYTES
-        written = self._file.size
-        if at >= written:
-            timestamp, relative = _ENTRY.unpack_from(self._unwritten, at - written)
-        else:
-            timestamp, relative = self._block.entry(number)
+        timestamp, relative = self._fields(number)
         return TimestampOffset(timestamp, self._base_offset + relative)

@@ -59,7 +59,6 @@ def test_batches_are_found_by_offset(segment: Segment) -> None:
         assert segment.position_of(offset) == (offset - BASE) // 2 * size
     assert segment.position_of(BASE - 50) == 0
     assert segment.position_of(BASE + 12) is None
-    assert segment.base_offset_at(2 * size) == BASE + 4
 
 
 def test_a_gap_leads_to_the_next_batch(segment: Segment) -> None:
