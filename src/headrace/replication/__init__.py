@@ -1,5 +1,5 @@
-"""Who may write to a partition, and how far its records count as committed.
+"""Replication of partitions: roles, in-sync replicas and the high watermark of each replica on this broker.
 
-Entry points: `partition.Partition` is a log in a role, `partition_table.PartitionTable` all those hosted here. Must not
+Entry points: `partition.Partition` is a log in a role, `partition_table.PartitionTable` has all hosted partitions. Must not
 know: requests, sockets, the coordination store.
 """

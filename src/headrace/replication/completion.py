@@ -1,8 +1,8 @@
 """Completion of an append with acks=all: waits until every batch is committed, or its time is up. A rim module.
 
 Owns the time-out, which batches are not settled yet, and the answer that is made when all of them are. Partitions tell it
-through `waiting.OffsetWaiters`, once for each batch. It leaves to its owner what a refusal means for the answer, and to whoever
-waits for the answer when to send it.
+through `waiting.OffsetWaiters`, once for each batch. What a refusal means for the answer is left to the creator of the
+completion, and when the answer is sent to the connection.
 """
 
 import asyncio
@@ -23,7 +23,9 @@ class _Batch:
     ) -> None:
         self._completion = completion
         self._partition = partition
-        self.refuse: Callable[[ErrorCode], None] | None = refuse  # None once it is settled
+        self.refuse: Callable[[ErrorCode], None] | None = (
+            refuse  # None once the batch is committed or refused
+        )
 
     def __call__(self, is_committed: bool) -> None:  # noqa: FBT001 (the form of `OnCommitted`)
         if self.refuse is not None:
@@ -122,7 +124,7 @@ class Completion:
     def when_done(self, callback: Callable[[], None]) -> None:
         """Call back once it is done, which may be now.
 
-        A partition that is being changed calls back: the callback puts off whatever touches partitions.
+        The call may come while a partition is being changed, so the callback must not touch partitions.
         """
         assert self._on_done is None, "two wait for one completion"
         if self.is_done:
@@ -133,12 +135,12 @@ class Completion:
             self._on_done = callback
 
     def then(self, step: Callable[[Any], Any]) -> None:
-        """Let the answer pass one more step, for instance its encoding."""
+        """Apply one more function to the answer, for instance its encoding."""
         make_answer = self._make_answer
         self._make_answer = lambda: step(make_answer())
 
     def answer(self) -> Any:
-        """The answer. To be asked for once, after it is done."""
+        """The answer. Called once, after all batches are committed or refused."""
         return self._make_answer()
 
     def __await__(self) -> Generator[Any, None, Any]:

@@ -1,4 +1,4 @@
-"""Whether two sides mean the same leader epoch (pure)."""
+"""Fencing by leader epoch: compares the epoch in a request with that of the replica (pure)."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ ANY_EPOCH: Final = -1
 
 
 def refuse_epoch(asked: int, current: int) -> Refusal | None:
-    """What to say to a request that believes in the epoch `asked`; nothing if it is right, or does not care."""
+    """The error code for a request that names the leader epoch `asked`; None if it is the current one or the request names none."""
     if asked in (ANY_EPOCH, current):
         return None
     if asked < current:

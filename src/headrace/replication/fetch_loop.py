@@ -1,7 +1,7 @@
-"""Follows one broker: fetches what it leads and this broker replicates, and brings the logs to agreement. A rim module.
+"""Fetch loop of a follower: replicates the partitions that one other broker leads. A rim module.
 
-One connection and one request at a time. What is asked is decided by `fetch_session`, which tells the leader only what has
-changed, and what an answer means for a partition by `following`. A partition that cannot be served now waits a little, the
+One connection and one request at a time. `fetch_session` decides the content of a request, which names only what has changed, and
+`following` what an answer means for a partition. A partition that cannot be served now waits a little, the
 others go on. A leader answers when it has news or the wait is over: a partition that comes meanwhile does not wait for that,
 the question is dropped and asked anew with it.
 """
@@ -40,9 +40,7 @@ _LIST_OFFSETS_VERSION: Final = 9
 _EARLIEST: Final = -2
 _FIRST_BACKOFF_MS: Final = 25
 _LOOK_AROUND_MS: Final = 1_000
-_HURRY_S: Final = (
-    0.02  # partitions mostly come together, and under load there is an answer by then anyway
-)
+_HURRY_S: Final = 0.02  # partitions mostly come together, and under load an answer has come by then
 _GONE: Final = (Disconnected, OSError, TimeoutError, MalformedMessage)
 
 
@@ -59,17 +57,17 @@ class FollowerSettings:
 
 
 class FetchThrottle(Protocol):
-    """Replicas that are copied slowly."""
+    """Throttle of replication, as a fetch loop uses it."""
 
     @property
     def is_on(self) -> bool:
-        """Whether any replica may be."""
+        """Whether any replica may be throttled."""
 
     def holds_back(self, where: TopicPartition, replica: int) -> bool:
-        """Whether a replica gets nothing now."""
+        """Whether a replica has to wait now."""
 
     def passed(self, where: TopicPartition, size: int) -> None:
-        """A replica got so many bytes."""
+        """Count bytes that a replica was sent."""
 
 
 class FetchLoop:
@@ -86,9 +84,9 @@ class FetchLoop:
         throttle: FetchThrottle | None = None,
         on_broken: Callable[[], None] = lambda: None,
     ) -> None:
-        """`connect` opens a connection to the leader, wherever it is now. Disconnected while it is gone.
+        """`connect` opens a connection to the leader at its present address. Raises Disconnected while it is gone.
 
-        `on_broken` hears of every connection that ended without our doing.
+        `on_broken` is called for every connection that this broker did not close.
         """
         self._broker_id = broker_id
         self._connect = connect
@@ -103,11 +101,11 @@ class FetchLoop:
         )  # records were deleted here and would be back after a kill; then `tell_log_starts`
         self._untold_starts: set[Partition] = set()
         self._session = FollowerSession(settings.partition_max_bytes)
-        self._looked_ms = 0  # when all were last looked at for what nobody tells of
+        self._looked_ms = 0  # when the log start offsets of all partitions were last compared
         self._partitions: dict[Partition, None] = {}
         self._paused: dict[Partition, int] = {}  # → not before (ms)
         self._held_back: set[Partition] = set()  # by the throttle
-        self._backoffs: dict[Partition, int] = {}  # of those whose last answer was a refusal
+        self._backoffs: dict[Partition, int] = {}  # of partitions whose last answer was an error
         self._lags: dict[Partition, int] = {}  # by the latest answers
         self._changed = asyncio.Event()
         self._waiting_on: AsyncConnection | None = None  # for an answer
@@ -118,11 +116,11 @@ class FetchLoop:
 
     @property
     def max_lag(self) -> int:
-        """Committed records that the partition furthest behind its leader lacks, by the latest answers."""
+        """How many committed records the partition that is furthest behind its leader lacks, by the latest answers."""
         return max(self._lags.values(), default=0)
 
     def add(self, partition: Partition) -> None:
-        """Follow a partition, from now on and at once."""
+        """Fetch a partition from now on, without waiting for the answer under way."""
         self.remove(partition)
         self._partitions[partition] = None
         self._session.want(partition)
@@ -130,13 +128,13 @@ class FetchLoop:
         self._ask_anew_soon()
 
     def _ask_anew_soon(self) -> None:
-        """Drop a question that waits for news at the leader."""
+        """Drop a fetch that waits for records at the leader, and send another one."""
         if self._waiting_on is not None and self._hurry is None:
             loop = asyncio.get_running_loop()
             self._hurry = loop.call_later(_HURRY_S, self._waiting_on.abort)
 
     def remove(self, partition: Partition) -> None:
-        """No longer follow it."""
+        """Stop fetching a partition."""
         self._session.leave(partition)
         self._partitions.pop(partition, None)
         self._paused.pop(partition, None)
@@ -146,9 +144,9 @@ class FetchLoop:
         self._untold_starts.discard(partition)
 
     def tell_log_starts(self) -> None:
-        """Log start offsets have become durable: the leader hears of them with the next request.
+        """Send log start offsets that have become durable with the next fetch, because DeleteRecords waits for them.
 
-        DeleteRecords waits for that. A question that ends soon is not dropped, because retention moves log starts, too.
+        A fetch that ends soon is not dropped for it, because retention moves log starts, too.
         """
         if self._untold_starts and self._settings.max_wait_ms > _LOOK_AROUND_MS:
             self._ask_anew_soon()
@@ -156,7 +154,7 @@ class FetchLoop:
             self._session.mark_changed(self._untold_starts.pop())
 
     async def run(self) -> None:
-        """Fetch, again and again, until cancelled."""
+        """Fetch until cancelled."""
         while True:
             if self._partitions:
                 try:
@@ -180,7 +178,7 @@ class FetchLoop:
             await connection.close()
 
     async def _pause(self, most_ms: int) -> None:
-        """Wait, unless there has been or comes something new to follow."""
+        """Wait, but not while partitions are added."""
         try:
             async with asyncio.timeout(most_ms / 1000):
                 await self._changed.wait()
@@ -210,9 +208,9 @@ class FetchLoop:
                     await self._take(connection, found[0], data)
 
     def _take_turns(self) -> int:
-        """See to it that what may be asked for now is wanted. Returns how long it is until there may be more."""
+        """Put partitions that may be fetched now into the session. Returns how long it is until others may be."""
         now_ms = self._clock()
-        # Longer than the longest pause is a clock that was put back.
+        # A wait that is longer than the longest pause means that the clock was put back.
         longest_ms = self._settings.backoff_ms
         pause_ms = self._settings.max_wait_ms
         for partition, not_before in list(self._paused.items()):
@@ -313,7 +311,7 @@ class FetchLoop:
         return take_start(partition, answer.offset, now_ms=self._clock())
 
     def _wait(self, partition: Partition) -> None:
-        """Ask again soon, for the leader may only not have heard yet that it leads; then less and less often."""
+        """Delay the next fetch: shortly at first, because the leader may not know yet that it leads, then longer and longer."""
         if partition not in self._partitions:
             return
         backoff_ms = self._backoffs.get(partition, _FIRST_BACKOFF_MS)

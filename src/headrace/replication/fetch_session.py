@@ -1,4 +1,4 @@
-"""The follower's side of a fetch session (KIP-227), pure: what one leader was told, so that only changes are told again.
+"""The follower's side of a fetch session (KIP-227), pure: remembers what the leader was sent, so that only changes are sent.
 
 Rule of order: what happens to partitions is noted as it happens; `ask` for each request, then `answered` with its answer, or `start_over` if there is none. Both sides hold the
 same picture as long as that is kept. Whatever breaks it makes the next request a full one, which also ends the old session: an
@@ -31,7 +31,7 @@ Told: TypeAlias = tuple[int, int, int, int, int | None]
 
 
 class Asked(NamedTuple):
-    """What is said in a request."""
+    """The content of one fetch request."""
 
     session_id: int
     session_epoch: int
@@ -50,7 +50,9 @@ class FollowerSession:
         self._session_id = _NO_SESSION
         self._epoch = _FULL
         self._wanted: dict[Partition, None] = {}
-        self._changed: dict[Partition, None] = {}  # may have changed since they were told
+        self._changed: dict[
+            Partition, None
+        ] = {}  # partitions that may have changed since they were sent
         self._told: dict[Partition, Told] = {}
         self._by_place: dict[Place, Partition] = {}
 
@@ -58,12 +60,12 @@ class FollowerSession:
         return len(self._wanted)
 
     def want(self, partition: Partition) -> None:
-        """Ask for it from now on."""
+        """Fetch the partition from now on."""
         self._wanted[partition] = None
         self._changed[partition] = None
 
     def leave(self, partition: Partition) -> None:
-        """Do not ask for it until it is wanted again."""
+        """Do not fetch the partition until `want` is called again."""
         self._wanted.pop(partition, None)
         self._changed[partition] = None
 
@@ -76,7 +78,7 @@ class FollowerSession:
         self._changed.update(self._wanted)
 
     def ask(self) -> Asked:
-        """The next request: for all that are wanted, and for no others."""
+        """The next request: it fetches all wanted partitions and no others."""
         if self._epoch == _FULL:
             self._told.clear()
             self._by_place.clear()
@@ -107,25 +109,25 @@ class FollowerSession:
         return True
 
     def answered(self, response: FetchResponse) -> bool:
-        """Note what the leader says of the session. Returns whether the answer says anything else."""
+        """Update the session by an answer. Returns whether the answer may be used for partitions."""
         if response.error_code:
             is_unknown = response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             self._session_id = _NO_SESSION if is_unknown else self._session_id
             self._epoch = _FULL
             return False
         self._session_id = response.session_id
-        if response.session_id == _NO_SESSION:  # no room for one, or no longer
+        if response.session_id == _NO_SESSION:  # the leader has no room for a session
             self._epoch = _FULL
         else:
             self._epoch = 1 if self._epoch == _MAX_EPOCH else self._epoch + 1
         return True
 
     def start_over(self) -> None:
-        """Tell everything again: the leader may have heard less than was said, or have been heard less."""
+        """Begin a new session, because a request or an answer of the present one may be lost."""
         self._epoch = _FULL
 
     def asked(self, topic_id: UUID, index: int) -> tuple[Partition, int] | None:
-        """The partition that an answer is about, and the epoch in which it was last asked for."""
+        """The partition that an answer is about, and the leader epoch in which it was last fetched."""
         partition = self._by_place.get((topic_id, index))
         return None if partition is None else (partition, self._told[partition][0])
 

@@ -1,4 +1,4 @@
-"""How a follower's log meets its leader's (pure): what to fetch next, where to cut, and whether it may.
+"""Reconciles a follower's log with its leader's (pure): the next fetch, the truncation offset, and whether to truncate at all.
 
 A fetch names the follower's end offset and the epoch of its last record. If the leader's history differs there, it
 answers where that epoch, or the largest older one it knows, ended; the follower cuts and asks again, until both agree. So every
@@ -15,14 +15,14 @@ from headrace.log.leader_epochs import EpochEnd, LeaderEpochs
 
 
 class NextFetch(NamedTuple):
-    """What a follower asks for."""
+    """A follower's position, as its next fetch names it."""
 
     offset: int
     last_fetched_epoch: int
 
 
 def next_fetch(epochs: LeaderEpochs, log_end_offset: int) -> NextFetch:
-    """From the end of the log, naming the epoch of the record before it."""
+    """Fetch from the end of the log, with the leader epoch of the record before it."""
     return NextFetch(log_end_offset, epochs.epoch_at(log_end_offset - 1))
 
 
@@ -35,7 +35,7 @@ def truncation_offset(leader: EpochEnd, epochs: LeaderEpochs, log_end_offset: in
         return min(leader.end_offset, log_end_offset)
     if ours.epoch == leader.epoch:
         return min(leader.end_offset, ours.end_offset, log_end_offset)
-    # We have nothing of that epoch: everything after the older one that we do have is doubtful.
+    # This log has no record of that epoch, so everything after the newest older epoch is doubtful.
     return min(ours.end_offset, log_end_offset)
 
 

@@ -1,7 +1,7 @@
-"""What a follower asks its leader for, and what it makes of the answer (pure).
+"""Fetch of one partition by its follower (pure): the position to fetch from, and what an answer changes.
 
-Owns the fence on the follower's side: an answer counts only in the epoch in which it was asked for, and only for who still
-follows. Each partition stands for itself: one that cannot be served now is asked for again later, the others go on.
+Owns fencing on the follower's side: an answer counts only in the leader epoch in which the fetch was sent, and only while the replica
+is a follower. A partition with an error is fetched again later, the others go on.
 
 Before a follower refuses a leader that seems to lack committed records, it reads the leader's log where they would be
 (`Partition.gap_check`). If nothing is there, the leader's log was compacted, or copied from one that was, and lacks nothing.
@@ -32,13 +32,11 @@ class FetchOutcome(enum.Enum):
 
     GO_ON = enum.auto()
     WAIT = enum.auto()
-    ASK_FOR_START = (
-        enum.auto()
-    )  # our end is outside the leader's log: beyond its start, or behind its end
+    ASK_FOR_START = enum.auto()  # our log end offset is outside the leader's log
 
 
 def question(partition: Partition, *, max_bytes: int) -> FetchPartition:
-    """What to ask the leader for next."""
+    """The next fetch of the partition."""
     log = partition.log
     checked = partition.gap_check
     following = next_fetch(log.leader_epochs, log.log_end_offset if checked is None else checked)
@@ -53,17 +51,17 @@ def question(partition: Partition, *, max_bytes: int) -> FetchPartition:
 
 
 def counts(partition: Partition, asked_epoch: int) -> bool:
-    """Whether an answer to what was asked in `asked_epoch` is still of use."""
+    """Whether the answer to a fetch that was sent in `asked_epoch` still counts."""
     return partition.leader_epoch == asked_epoch and not partition.is_leader
 
 
 def is_taken_whole(partition: Partition, answer: PartitionData) -> bool:
-    """Whether all that an answer tells is taken up: where histories part, the high watermark says nothing about ours."""
+    """Whether an answer is applied as a whole. Where the logs diverge, the leader's high watermark says nothing about ours."""
     return answer.diverging_epoch is None and partition.gap_check is None
 
 
 def take(partition: Partition, answer: PartitionData, *, now_ms: int) -> FetchOutcome:
-    """Bring the log closer to the leader's, by an answer that counts. Raises LogClosed, DiskFailed.
+    """Apply an answer that counts: append, truncate, move the high watermark. Raises LogClosed, DiskFailed.
 
     On a full disk the follower keeps what it could write and asks for the rest again, later.
     """
@@ -122,7 +120,7 @@ def _take_divergence(
 
 
 def _reason_to_keep(partition: Partition, leader: EpochEnd, cut: int) -> str | None:
-    """Why the cut is not to be made: it would delete committed records that no election has given up. None if it may be."""
+    """Why the log must not be truncated: committed records would be deleted that no unclean election has given up. None if it may be."""
     log, high_watermark = partition.log, partition.high_watermark
     if log.log_start_offset == log.log_end_offset:
         return None  # an empty log has nothing to lose
@@ -208,7 +206,7 @@ def _batch_to_replace(partition: Partition, records: bytes | memoryview) -> int 
 
 
 def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -> FetchOutcome:
-    """The leader's log starts at this offset, by an answer that counts. Raises LogClosed, DiskFailed."""
+    """Apply the leader's log start offset from an answer that counts. Raises LogClosed, DiskFailed."""
     end_offset = partition.log.log_end_offset
     is_empty = partition.log.log_start_offset == end_offset
     if leader_start_offset == end_offset or (leader_start_offset < end_offset and not is_empty):

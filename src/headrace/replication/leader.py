@@ -1,4 +1,4 @@
-"""What a leader knows of its followers, and how far its log is committed by that (pure).
+"""State of a leader (pure): the progress of its followers, the ISR, and the committed offset that follows from them.
 
 Owns the followers' progress, the controller's newest word on the partition, and a proposed ISR. The log end offset and the
 high watermark belong to the log and to the partition, which pass them in.
@@ -21,7 +21,7 @@ UNKNOWN: Final = -1
 
 
 class PartitionAssignment(Protocol):
-    """The controller's word on a partition, as far as a replica needs it."""
+    """The controller's decision on a partition, as far as a replica needs it."""
 
     @property
     def replicas(self) -> tuple[int, ...]: ...
@@ -51,7 +51,7 @@ class FollowerProgress:
         self.end_offset = UNKNOWN
         self.log_start_offset = UNKNOWN
         self.broker_epoch = UNKNOWN
-        self.caught_up_ms = now_ms  # a new leader gives everybody in its ISR time to come
+        self.caught_up_ms = now_ms  # a new leader gives every member of its ISR time to fetch
         self.fetched_ms = UNKNOWN
         self.leader_end_offset = UNKNOWN  # the leader's, at the last fetch
 
@@ -89,7 +89,7 @@ class LeaderState:
     def _decide(
         self, assignment: PartitionAssignment, proposed_isr: tuple[int, ...] | None
     ) -> None:
-        """Go by this word of the controller and this proposal, and note what follows from them for every append."""
+        """Adopt the controller's decision and the proposal, and compute what every append needs of them."""
         self.assignment = assignment
         self.proposed_isr = proposed_isr
         # Whether the ISR has the minimum; without it nothing is committed, and acks=all is refused.
@@ -114,7 +114,7 @@ class LeaderState:
 
     @property
     def partition_epoch(self) -> int:
-        """The controller's number for its newest word on the partition."""
+        """The partition epoch of the controller's newest decision."""
         return self.assignment.partition_epoch
 
     @property
@@ -132,7 +132,7 @@ class LeaderState:
     # ---- progress
 
     def committed_offset(self, log_end_offset: int) -> int:
-        """Everything below is on all replicas that count; -1 while fewer than the minimum are in sync."""
+        """The offset below which all records are on all in-sync replicas; -1 while fewer than the minimum are in sync."""
         if not self.has_min_isr:
             return UNKNOWN
         committed = log_end_offset
@@ -153,11 +153,11 @@ class LeaderState:
         """A follower of this epoch has everything below `fetch_offset`."""
         progress = self._followers.get(replica)
         if progress is None or UNKNOWN < broker_epoch < progress.broker_epoch:
-            return  # a stranger, or a late word of a former incarnation
+            return  # not a replica, or a late fetch of an earlier broker epoch
         if fetch_offset >= log_end_offset:
             progress.caught_up_ms = now_ms
         elif progress.fetched_ms != UNKNOWN and fetch_offset >= progress.leader_end_offset:
-            # It has what was there when it last asked: it was caught up then.
+            # The follower has everything up to the log end of its previous fetch, so it was caught up then.
             progress.caught_up_ms = max(progress.caught_up_ms, progress.fetched_ms)
         progress.end_offset = fetch_offset
         progress.log_start_offset = log_start_offset
@@ -207,10 +207,10 @@ class LeaderState:
         return self._followers.get(replica)
 
     def broker_epoch(self, replica: int) -> int:
-        """The incarnation that a follower's last fetch came from; -1 for the leader itself or nobody.
+        """The broker epoch of a follower's last fetch; -1 for the leader itself or a broker that has not fetched.
 
-        For a member of a proposal the one that was proposed, however often that is asked for: it may have come back in
-        between, perhaps with an empty disk (KIP-903).
+        For a member of a proposal, the broker epoch that was proposed, also when the proposal is sent again: the follower may have been
+        restarted in between, perhaps with an empty disk (KIP-903).
         """
         if self.proposed_isr is not None and replica in self._proposed_epochs:
             return self._proposed_epochs[replica]
@@ -218,22 +218,22 @@ class LeaderState:
         return UNKNOWN if progress is None else progress.broker_epoch
 
     def propose(self, isr: tuple[int, ...]) -> None:
-        """The controller is being asked: until it answers, old and new members count."""
+        """A new ISR is proposed to the controller. Until it answers, old and new members count."""
         assert self.proposed_isr is None, "two changes of the ISR at once"
         self._proposed_epochs = {replica: self.broker_epoch(replica) for replica in isr}
         self._decide(self.assignment, isr)
 
     def give_time(self, now_ms: int) -> None:
-        """The followers could not fetch for a while, which was not their fault."""
+        """Restart the lag time of all followers, because they could not fetch from this broker for a while."""
         for progress in self._followers.values():
             progress.caught_up_ms = now_ms
 
     def withdraw(self) -> None:
-        """The controller certainly did not take the proposal."""
+        """Drop the proposal, because the controller has certainly not adopted it."""
         self._decide(self.assignment, None)
 
     def decided(self, assignment: PartitionAssignment, *, now_ms: int) -> None:
-        """The controller's newest word on this partition."""
+        """Adopt the controller's newest decision on this partition."""
         if assignment.partition_epoch <= self.partition_epoch:
             return
         replicas = assignment.replicas

@@ -1,6 +1,6 @@
-"""A partition hosted here: a log in a role.
+"""One replica of a partition on this broker: a log in the role of leader or follower.
 
-Owns the role, the high watermark and those who wait. Appends are taken only as leader; reads are fenced by leader epoch
+Owns the role, the high watermark and the waiting requests. Only a leader appends; reads are fenced by leader epoch
 and bounded by the high watermark, or by the last stable offset for readers of committed data. A disk that fails is
 reported to `on_disk_failed` and answered with KAFKA_STORAGE_ERROR.
 """
@@ -107,12 +107,12 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether appends are taken here."""
+        """Whether this replica is the leader."""
         return self._leader is not None
 
     @property
     def leader(self) -> LeaderState | None:
-        """What the leader knows of its followers, if this broker leads."""
+        """The leader state, if this broker leads."""
         return self._leader
 
     @property
@@ -126,11 +126,11 @@ class Partition:
         unstable = self.log.producers.first_unstable_offset
         if unstable is None:
             return self._high_watermark
-        # What DeleteRecords has taken from a transaction holds nobody back: nothing below the log start is read.
+        # A transaction of which DeleteRecords has deleted the start does not hold readers back below the log start.
         return min(max(unstable, self.log.log_start_offset), self._high_watermark)
 
     def become_leader(self, broker_id: int, state: PartitionAssignment, *, now_ms: int) -> None:
-        """Lead from now on. The epoch is on disk before anything is served under it."""
+        """Become leader. The leader epoch is on disk before a request is served under it."""
         self.log.assign_epoch(state.leader_epoch, self.log.log_end_offset)
         self.leader_epoch, self.leader_id = state.leader_epoch, broker_id
         self._agree()
@@ -147,7 +147,7 @@ class Partition:
         *,
         is_of_other_history: bool = False,
     ) -> None:
-        """Follow from now on; -1 is nobody. The waiting are told that this broker does not lead.
+        """Become follower; -1 is no leader. Waiting requests are answered with NOT_LEADER_OR_FOLLOWER.
 
         `is_of_other_history`: this replica knows of a leader epoch that the leader's coordination store has never given out.
         """
@@ -176,19 +176,19 @@ class Partition:
         return self._unfollowable
 
     def refuse_leader(self, reason: str) -> None:
-        """Do not follow the leader before somebody has looked: `reason` says why, and is logged once."""
+        """Do not follow the leader until an operator has looked at it. `reason` is logged once."""
         if self._unfollowable is None:
             self._unfollowable = reason
             _logger.error("%s %s", self.topic_partition, reason)
 
     def suspend(self) -> None:
-        """Do not act as leader until `resume`; what was proposed meanwhile stays in force."""
+        """Do not act as leader until `resume`. A proposed ISR stays in force."""
         leader = self._leader
         self.resign()
         self._suspended = leader
 
     def resume(self, *, now_ms: int) -> bool:
-        """Lead again in the same epoch, after `suspend`. Returns whether there was anything to resume."""
+        """Lead again in the same leader epoch after `suspend`. Returns whether leadership was suspended."""
         leader, self._suspended = self._suspended, None
         if leader is None:
             return False
@@ -207,7 +207,7 @@ class Partition:
         self.log_starts.notify()
 
     def isr_decided(self, state: PartitionAssignment, *, now_ms: int) -> None:
-        """The controller's newest word on replicas, ISR and minimum, within the same leader epoch."""
+        """Adopt the controller's newest decision on replicas, ISR and min.insync.replicas, within the same leader epoch."""
         leader = self._leader or self._suspended
         if leader is not None and state.leader_epoch == self.leader_epoch:
             leader.decided(state, now_ms=now_ms)
@@ -215,7 +215,7 @@ class Partition:
             self.log_starts.notify()  # one that held the low watermark back may be gone
 
     def _advance(self) -> None:
-        """Move the high watermark to where the log is committed, and tell those who wait. It never goes back."""
+        """Move the high watermark to the committed offset and release waiting requests. It never goes back."""
         leader = self._leader
         if leader is None:
             return
@@ -342,7 +342,7 @@ class Partition:
         log_start_offset: int,
         now_ms: int,
     ) -> None:
-        """Take what the leader sent, in its form. Raises CorruptBatch, DiskFailed."""
+        """Append batches as the leader sent them. Raises CorruptBatch, DiskFailed."""
         assert self._leader is None, f"{self.topic_partition} leads and follows"
         if self.is_of_other_history or self._unfollowable is not None:
             self._agree()  # up to here it has the records of the leader
@@ -358,7 +358,7 @@ class Partition:
             self.log.advance_log_start(log_start_offset)
 
     def truncate_as_follower(self, offset: int, *, now_ms: int) -> None:
-        """Cut what the leader does not have."""
+        """Truncate the log to where it agrees with the leader's."""
         assert self._leader is None, f"{self.topic_partition} leads and is cut"
         name, committed = self.topic_partition, self._high_watermark
         if self.log.log_start_offset == self.log.log_end_offset:
@@ -372,7 +372,7 @@ class Partition:
         self.log.producers.on_high_watermark(self._high_watermark)  # they were built again
 
     def start_again_at(self, offset: int, *, now_ms: int) -> None:
-        """The leader no longer has what comes next here: go on where its log starts."""
+        """Empty the log and go on at the leader's log start offset, because the leader has deleted the next records."""
         assert self._leader is None, f"{self.topic_partition} leads and is emptied"
         self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
         self._high_watermark = offset
@@ -404,7 +404,7 @@ class Partition:
     # ---- reading
 
     def fence(self, current_leader_epoch: int, *, by_follower: bool = False) -> Refusal | None:
-        """Whether a request that believes in `current_leader_epoch` may be served here."""
+        """The refusal of a request that names another leader epoch; None if it may be served here."""
         if self._leader is None and not (by_follower and self.leader_id >= 0):
             return NOT_LEADER
         return refuse_epoch(current_leader_epoch, self.leader_epoch)
@@ -425,7 +425,7 @@ class Partition:
         if refused is not None:
             return refused
         if self._leader is None and offset > self.log.log_end_offset:
-            # The leader may well have it: a consumer must wait, not start anew.
+            # The leader may have this offset, so a consumer must wait and not reset its position.
             return Refusal(ErrorCode.OFFSET_NOT_AVAILABLE, f"{offset} has not arrived here yet")
         stable = self.last_stable_offset
         end_offset = stable if read_committed else self.high_watermark
@@ -496,7 +496,7 @@ class Partition:
         """The batches, or none of them and where the reader's history leaves ours."""
         diverging = self._diverging(offset, last_fetched_epoch)
         if diverging == UNKNOWN_EPOCH_END:
-            # Unknown is not zero: whoever asks must not cut its log because of it.
+            # An unknown end offset must not make a follower truncate its log.
             story = f"nobody here knows where epoch {last_fetched_epoch} ended"
             return Refusal(ErrorCode.OFFSET_OUT_OF_RANGE, story)
         if diverging is not None:
@@ -524,7 +524,7 @@ class Partition:
         return self._disk_full_notice.since_ms
 
     def refuse_for_disk(self, error: DiskFailed | LogClosed, *, now_ms: int = 0) -> Refusal:
-        """What to answer when the disk failed under this partition. Its directory goes offline, unless it is only full.
+        """The refusal after the disk failed under this partition. Its log directory goes offline, unless the disk is only full.
 
         `now_ms`: the time of a write. A full disk refuses no read.
         """

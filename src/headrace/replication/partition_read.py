@@ -19,7 +19,7 @@ class PartitionRead(NamedTuple):
 
 
 class FollowerFetch(NamedTuple):
-    """A follower's question."""
+    """A follower's fetch of one partition."""
 
     replica_id: int
     broker_epoch: int

@@ -8,7 +8,7 @@ from headrace.replication.partition import Partition
 
 
 class PartitionTable:
-    """A lookup; roles and logs are its partitions' own business."""
+    """Index of the hosted partitions by name and by topic id."""
 
     __slots__ = ("_by_id", "_by_name")
 
@@ -33,17 +33,17 @@ class PartitionTable:
         return self._by_name.get(topic)
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """The name behind an id, if partitions of that topic are here."""
+        """The topic's name, if partitions of the topic are hosted."""
         return self._by_id.get(topic_id)
 
     def add(self, partition: Partition) -> None:
-        """Host one more."""
+        """Add a hosted partition."""
         topic, index = partition.topic_partition
         self._by_name.setdefault(topic, {})[index] = partition
         self._by_id[partition.topic_id] = topic
 
     def remove(self, topic_partition: TopicPartition) -> Partition | None:
-        """Host one less."""
+        """Remove a partition."""
         topic, index = topic_partition
         partitions = self._by_name.get(topic, {})
         partition = partitions.pop(index, None)

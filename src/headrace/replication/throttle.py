@@ -1,4 +1,4 @@
-"""How fast replicas may be copied: a rate, measured over the last seconds (pure).
+"""Rate of replication in bytes per second, measured over the last seconds (pure).
 
 As Kafka has it: bytes are counted in windows of a second, and the rate is that of the last eleven of them. A copy that begins
 may therefore take ten seconds' worth at once, and then waits until enough of it is past.
@@ -22,7 +22,7 @@ class RateWindow:
         self._sum = 0
 
     def note(self, size: int, now_ms: int) -> None:
-        """So many bytes have passed."""
+        """Count bytes."""
         window = now_ms // _WINDOW_MS
         if self._windows and self._windows[-1][0] == window:
             size_before = self._windows.pop()[1]

@@ -1,6 +1,6 @@
-"""Those who wait for a partition: for an offset to be committed, or for anything new to read (pure).
+"""Callbacks that wait for a partition: until an offset is committed, or until there is more to read (pure).
 
-A waiter is a callback. It is called once; whoever no longer waits takes itself out.
+A callback that waits for an offset is called once. One that waits for a change is called each time until it is removed.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ class OffsetWaiters:
         heappush(self._heap, (offset, next(self._sequence), waiter))
 
     def release(self, high_watermark: int) -> None:
-        """Call those whose offset has been reached, in order."""
+        """Call the callbacks whose offset the high watermark has reached, in order."""
         while self._heap and self._heap[0][0] <= high_watermark:
             heappop(self._heap)[2](True)
 
     def dismiss(self) -> None:
-        """Call everybody: it will not happen here."""
+        """Call all callbacks, because this broker no longer leads."""
         waiting, self._heap = self._heap, []
         for _, _, waiter in sorted(waiting, key=lambda entry: entry[:2]):
             waiter(False)
@@ -61,7 +61,7 @@ class ChangeWaiters:
         self._waiters[waiter] = None
 
     def remove(self, waiter: OnChange) -> None:
-        """No longer wait; not waiting is fine too."""
+        """Remove a callback, if it waits."""
         self._waiters.pop(waiter, None)
 
     def notify(self) -> None:
