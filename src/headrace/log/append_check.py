@@ -25,7 +25,7 @@ from headrace.wire.error_code import ErrorCode
 from headrace.wire.refusal import RecordError, Refusal
 
 MAX_RECORDS: Final = (
-    1_000_000  # in a batch of a client; each costs whoever reads it, whatever its size
+    1_000_000  # in a batch of a client, because reading a record costs time whatever its size
 )
 OPEN_FIRST: Final = Refusal(
     ErrorCode.UNKNOWN_SERVER_ERROR, "the batch is large and has to be opened in steps"
@@ -34,7 +34,9 @@ OPEN_FIRST: Final = Refusal(
 
 _FOREVER: Final = 2**63 - 1
 _LENGTH_WITHOUT_RECORDS: Final = HEADER_BYTES - LOG_OVERHEAD
-_LEAST_RECORD_BYTES: Final = 7  # its length, attributes, timestamp, offset, key, value, headers
+_LEAST_RECORD_BYTES: Final = (
+    7  # of a record: its length, attributes, timestamp, offset, key, value, headers
+)
 
 
 class Opened(NamedTuple):
@@ -45,11 +47,11 @@ class Opened(NamedTuple):
 
 
 def is_plain(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Whether a client's batch passes all checks below as it is; for a True the others need not be asked."""
+    """Whether a client's batch passes all checks below as it is. If so, the others need not be called."""
     return (
         header.length + LOG_OVERHEAD == len(batch) <= config.plain_max_bytes
         and header.magic == MAGIC
-        and 0 <= header.attributes <= Codec.ZSTD  # a codec and nothing else
+        and 0 <= header.attributes <= Codec.ZSTD  # no attribute bits but those of the codec
         and header.base_offset == 0
         and 0 < header.record_count == header.last_offset_delta + 1 <= MAX_RECORDS
         and (header.producer_id < 0 or header.base_sequence >= 0)
@@ -194,7 +196,7 @@ def _check_counts(header: BatchHeader) -> Refusal | None:
 
 
 def _has_room(header: BatchHeader) -> bool:
-    """Whether so many records can be in the batch. Of compressed ones the header does not tell."""
+    """Whether the batch is large enough for its number of records. Unknown, so true, if it is compressed."""
     return (
         header.codec != Codec.NONE
         or header.record_count * _LEAST_RECORD_BYTES <= header.length - _LENGTH_WITHOUT_RECORDS

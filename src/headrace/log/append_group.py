@@ -1,8 +1,8 @@
 """How many batches at the head of a list are written by one write (pure).
 
-Batches that came together cost less if they are written together: one system call, one look at the indexes, one step of the
-high watermark. Only batches whose places in the log do not depend on each other are: good batches, of one producer and in
-sequence, that all fit into the active segment. What is behind them is left to the next call.
+Batches that came together cost less if they are written together: one system call, one update of the indexes, one step of the
+high watermark. A group consists of valid batches of one producer, in sequence, that all fit into the active segment. The batches
+behind it are left to the next call.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ from headrace.records.batch_view import NO_TIMESTAMP
 class Appended(NamedTuple):
     """The first `batches` of a list are in the log, one behind the other.
 
-    A duplicate is one batch, which is there since an earlier try of the same producer.
+    A duplicate is one batch that the same producer has appended before.
     """
 
     base_offset: int

@@ -1,4 +1,4 @@
-"""Takes records out of a batch and leaves the rest of it as it was (pure).
+"""Removes records from a batch and leaves its other bytes unchanged (pure).
 
 Records that stay are copied as bytes, not decoded: only key, presence of a value, offset and timestamp are looked at.
 Base and last offset, sequences, producer, leader epoch and codec of the batch never change. The base timestamp changes
@@ -99,7 +99,7 @@ def _read_key(payload: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def checked_slices(payload: bytes, header: BatchHeader) -> Iterable[RecordSlice]:
-    """The same, but CorruptBatch comes before the first record, whatever is wrong. Few records are held at once."""
+    """The same, but CorruptBatch is raised before the first record is yielded. Few records are in memory at once."""
     if header.record_count <= _HELD_RECORDS:
         return list(record_slices(payload, header))
     deque(record_slices(payload, header), maxlen=0)
@@ -114,7 +114,7 @@ def filter_batch(
     drops_tombstones: bool = False,
     new_horizon_ms: int | None = None,
 ) -> Filtered:
-    """The batch without the records that do not survive, and without tombstones if their time is over.
+    """The batch without the records that are dropped, and without tombstones whose delete horizon has passed.
 
     `new_horizon_ms` is stamped if the batch has no delete horizon yet and a tombstone, or a marker, stays in it.
     """

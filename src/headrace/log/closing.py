@@ -1,6 +1,6 @@
 """Closes all logs of a directory: file by file if they are few, else by one sync of the whole volume.
 
-Rule of order: everything is written, then synced, and only then may the caller leave word that all is well.
+Rule of order: everything is written, then synced, and only then may the caller write the clean-shutdown marker.
 """
 
 from headrace.errors import CorruptBatch
@@ -29,7 +29,7 @@ def close_logs(
 
 
 def put_down(log: PartitionLog) -> None:
-    """Write what only memory has, and close, without a sync; of a log that did not change nothing is written."""
+    """Write what is only in memory and close the log, without a sync. For an unchanged log nothing is written."""
     log.segments.active.seal()
     if log.log_end_offset not in log.snapshots.offsets:
         log.snapshots.write(log.log_end_offset, log.producers)

@@ -1,4 +1,4 @@
-"""Which leader wrote from which offset on: the epochs of one log (pure) and their place in its checkpoint.
+"""Leader epochs of one log, with the first offset of each (pure), and their checkpoint.
 
 Followers truncate by this and never by high watermark, so it is pruned on every truncation, even one that removes no
 bytes: an epoch that starts at or after the log's end was never replicated.

@@ -81,7 +81,9 @@ class LogDir:
     path: str
     release: Callable[[], None]
     logs: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
-    futures: dict[TopicPartition, PartitionLog] = field(default_factory=dict)  # on their way here
+    futures: dict[TopicPartition, PartitionLog] = field(
+        default_factory=dict
+    )  # copies of logs that are being moved here
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     # The newest leader epoch that each replica was told of, whether or not its log has records of it.
     seen_epochs: dict[TopicPartition, int] = field(default_factory=dict)
@@ -152,7 +154,7 @@ class LogDirs:
             raise DiskFailed("no usable log directory: " + "; ".join(self.offline.values()))
 
     def _find_logs(self, directory: LogDir) -> list[FoundLog]:
-        """Read the checkpoints and see what lies there; what is neither wanted nor a log goes."""
+        """Read the checkpoints and list the logs. Leftovers of deletions and moves are removed."""
         path = directory.path
         marker = self.disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
@@ -321,7 +323,7 @@ class LogDirs:
         self._online.clear()
 
     def take_offline(self, path: str, reason: str) -> list[TopicPartition]:
-        """Stop using a directory whose disk failed. Returns the partitions that are gone with it."""
+        """Stop using a directory whose disk failed. Returns the partitions that lie in it."""
         _logger.error("log directory %s goes offline: %s", path, reason)
         self.offline[path] = reason
         directory = self._online.pop(path, None)
@@ -402,7 +404,7 @@ class LogDirs:
             except DiskFailed as error:
                 failure = error
             try:
-                # Or the partition would be found twice one day.
+                # Otherwise the partition would be found in two directories.
                 path = f"{directory.path}/{topic_partition}"
                 if self.disk.exists(path):
                     self.disk.remove_tree(path)
@@ -424,7 +426,7 @@ class LogDirs:
             on_failed(directory.path, error)
 
     def _free_name(self, directory: LogDir, topic_partition: TopicPartition) -> None:
-        """Set aside what lies where a new log may be created: a log that could not be opened, of an older topic."""
+        """Rename a directory that has the name of a new log: the log of an older topic, which could not be opened."""
         name = str(topic_partition)
         path = f"{directory.path}/{name}"
         if self.disk.exists(path):
@@ -473,9 +475,9 @@ class LogDirs:
                 del directory.new_logs[log.topic_partition]
 
     def set_aside(self, topic_partition: TopicPartition, suffix: str) -> str | None:
-        """Rename a log's directory so that its name is free: `delete` or `stray`. Returns the new path, not yet durable.
+        """Rename a log's directory to a name that ends in `-delete` or `-stray`. Returns the new path, which is not durable yet.
 
-        The rename is the deletion: the files may be removed at leisure, or are `leftovers` of the next start.
+        After the rename the log counts as deleted. Its files may be removed later, or are `leftovers` of the next start.
         """
         directory = self.directory_of(topic_partition)
         if directory is None:
@@ -496,7 +498,7 @@ class LogDirs:
     # ---- checkpoints
 
     def checkpoints(self) -> Iterator[DirectoryCheckpoints]:
-        """Per directory the files to be put in place, which may be done elsewhere; then `checkpointed`."""
+        """The checkpoint files to write, for each directory. They may be written in another thread; then call `checkpointed`."""
         for directory in list(self._online.values()):
             yield self._checkpoints(directory)
 
@@ -533,7 +535,7 @@ class LogDirs:
         }
         high_watermarks = dict(directory.high_watermarks)
         for topic_partition, found in directory.unopened.items():
-            # It may open at the next start: until then the files say of it what they said.
+            # The log may open at the next start, so its entries are kept.
             known = found.checkpointed
             recovery_points[topic_partition] = known.recovery_point
             log_starts[topic_partition] = known.log_start_offset

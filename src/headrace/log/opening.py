@@ -1,4 +1,4 @@
-"""What is known of a log before it is opened, and of one that was just created.
+"""Logs before they are opened, and new logs whose identity is not durable yet.
 
 A log that was just created is among the `new_logs` of its directory until its identity (`partition.metadata` and the names
 around it) is durable, which happens in the background. Until then it counts as never flushed, so that a crash costs no more than

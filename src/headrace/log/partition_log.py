@@ -135,11 +135,11 @@ class PartitionLog:
             self._write(batches, stamped, now_ms)
         except DiskFailed as error:
             for batch, header in zip(batches, given, strict=True):
-                unstamp(batch, header)  # it may be tried again
+                unstamp(batch, header)  # the producer may retry
             is_unchanged = self.log_end_offset == base_offset
             if len(batches) == 1 or not (is_unchanged and isinstance(error, DiskFull)):
                 raise
-            # There may be room for the first one.
+            # There may be space for the first batch alone.
             return self.append_as_leader(
                 batches[:1],
                 given[:1],
@@ -161,7 +161,7 @@ class PartitionLog:
         *,
         from_client: bool,
     ) -> Appended | Refusal | None:
-        """What to answer to a batch that its producer may not append, or has appended before; None if it may be appended."""
+        """The refusal or the duplicate, for a batch that its producer may not append or has appended before; else None."""
         known = check_batch_of_producer(
             self.producers, header, batch, verified, from_client=from_client
         )
@@ -232,7 +232,7 @@ class PartitionLog:
         """Note that a leader of `epoch` writes from `start_offset` on, before anything of it is served."""
         epochs = LeaderEpochs(self.leader_epochs.entries)
         if epochs.assign(epoch, start_offset):
-            # The file first: a full disk must not leave an epoch that only memory knows.
+            # The file is written first, because a full disk must not leave an epoch that is only in memory.
             self._write_epochs(epochs, durable=False)
             self.leader_epochs = epochs
 
@@ -309,7 +309,7 @@ class PartitionLog:
     # ---- cutting
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Cut away everything from the batch that holds `offset` on. Epochs are pruned even if no byte goes.
+        """Truncate the log at the batch that holds `offset`. Leader epochs are pruned even if no byte is removed.
 
         What may need space comes first: after DiskFull the log is as it was.
         """
@@ -330,7 +330,7 @@ class PartitionLog:
             self.rebuild_producers(offset)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Drop everything; the log goes on at `offset`, which its leader still has. After DiskFull it is as it was."""
+        """Remove all records; the log goes on at `offset`, which its leader still has. After DiskFull it is unchanged."""
         self._require_open()
         first = self.segments.first
         self.note_truncation(min(offset, first.base_offset))
@@ -355,7 +355,7 @@ class PartitionLog:
         active = self.segments.active
         if position is not None:
             active.truncate(position, offset)
-            # At once: what came back after a crash would stand before newer batches.
+            # Synced at once, because a removed batch that came back after a crash would stand before newer ones.
             active.log.syncer()()
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
@@ -369,7 +369,7 @@ class PartitionLog:
         try:
             yield
         except DiskFull as error:
-            # Half of it is done: only a recovery brings the log and what is known of it together again.
+            # The truncation is half done, so only a recovery makes files and memory agree again.
             raise DiskFailed(str(error)) from error
 
     def note_truncation(self, offset: int, *, checkpointed: int = 0) -> None:
@@ -424,7 +424,7 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             if self.leader_epochs.truncate_from_start(offset):
-                # Deleting must not need space: what the file says too much is dropped at the next opening.
+                # Deleting records must not need disk space. Superfluous entries in the file are dropped at the next opening.
                 self._epochs_are_durable = False
                 with suppress(DiskFull):
                     self._write_epochs(self.leader_epochs, durable=False)
@@ -463,7 +463,7 @@ class PartitionLog:
         return self._retired.take_due(now_ms)
 
     def _remove_now(self, segments: list[Segment]) -> None:
-        # From the end: a crash in between must not leave a hole with the old tail behind it.
+        # The last segment first, because a crash in between must not leave a gap before old segments.
         for segment in reversed(segments):
             self.segments.remove(segment)
             segment.remove()

@@ -108,7 +108,7 @@ def fault_among_first(
 def inflated(batch: Buffer, header: BatchHeader, limit_bytes: int) -> bytes | CorruptBatch:
     """The records' bytes, or why they cannot be had."""
     try:
-        if header.codec == Codec.NONE:  # nothing grows: it is as large as it came
+        if header.codec == Codec.NONE:  # without a codec, inflating does not grow the batch
             limit_bytes = max(limit_bytes, header.size)
         return inflate(batch, header, limit_bytes)
     except CorruptBatch as error:
@@ -232,7 +232,7 @@ class RecordCheck:
         return True
 
     def refusal(self) -> Refusal | None:
-        """What is wrong with records that could be read."""
+        """The refusal of records that are well formed but not acceptable."""
         if not self._errors:
             return None
         if self._has_keyless:

@@ -34,7 +34,7 @@ _NAME: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed:
-    """What the log directory's checkpoints say of one log."""
+    """The checkpointed offsets of one log."""
 
     clean: bool = False
     recovery_point: int = 0
@@ -42,7 +42,7 @@ class Checkpointed:
     cleaned_to: int | None = None  # how far it has been compacted; None if never
 
     def limited_by(self, notes: RecoveryNotes) -> "Checkpointed":
-        """What is left of it if the log was truncated since."""
+        """These offsets, limited by a truncation that came after the checkpoint."""
         cleaned_to = self.cleaned_to
         return replace(
             self,
@@ -301,7 +301,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) 
         except CorruptBatch:
             break
         if position > 0 and header.base_offset > log.log_end_offset and not log.notes.has_gaps:
-            # Whole batches do not get lost out of the middle of a file.
+            # A file does not lose whole batches from its middle.
             with suppress(DiskFull):
                 log.note_gaps()
         segment.note_appended(position, header)
@@ -313,7 +313,7 @@ def _recover_segment(log: PartitionLog, segment: Segment, around: Surroundings) 
 
 
 def _cut(log: PartitionLog, segment: Segment, position: int, behind: list[Segment]) -> None:
-    """Take away what is not sound, and at once for good: it must not come back before or behind newer batches."""
+    """Remove unsound batches and sync at once, because they must not come back before or behind newer batches."""
     _logger.warning(
         "%s: cutting %d of %d bytes of segment %d and %d segments behind it, from offset %d on",
         log.topic_partition,

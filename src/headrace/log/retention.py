@@ -1,4 +1,4 @@
-"""Which segments may go: by age, by total size, by the log's start (pure). The log carries it out."""
+"""Retention: which segments are deleted, by age, by total size and by the log start offset (pure). The log deletes them."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from headrace.log.segments.segment import Segment
 
 
 class Reason(Enum):
-    """Why a segment goes; the text stands in the log line."""
+    """Why a segment is deleted; the text is part of the log line."""
 
     AGE = "retention.ms"
     SIZE = "retention.bytes"
@@ -17,7 +17,7 @@ class Reason(Enum):
 
 
 class SegmentFacts(NamedTuple):
-    """What retention decides on."""
+    """A segment, as far as retention needs it."""
 
     base_offset: int
     end_offset: int
@@ -61,7 +61,7 @@ def deletable(
 def delete_old_segments(
     log: PartitionLog, *, high_watermark: int, now_ms: int
 ) -> list[tuple[Segment, Reason]]:
-    """Apply retention to a log. Returns what went, with the reason."""
+    """Apply retention to a log. Returns the deleted segments with the reasons."""
     segments = list(log.segments)
     reasons = deletable(
         [_facts(log, segment) for segment in segments],

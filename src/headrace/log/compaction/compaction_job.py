@@ -1,4 +1,4 @@
-"""What goes into a compaction run and what comes out of it: plain values that can travel to another process."""
+"""Input and output of a compaction run: plain values that can be sent to another process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from headrace.records.compression import DEFAULT_LIMIT_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionLimits:
-    """What a run may take. Named after `log.cleaner.dedupe.buffer.size` and its neighbours."""
+    """Limits on the memory of a run, from `log.cleaner.dedupe.buffer.size` and related settings."""
 
     dedupe_buffer_bytes: int = 128 * 1024 * 1024
     load_factor: float = LOAD_FACTOR
@@ -32,7 +32,7 @@ class LastWritten(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionJob:
-    """All that a run has to know, as it was when the log's owner planned it."""
+    """The state of the log that a run needs, as of the time when the log's owner planned the run."""
 
     topic_partition: TopicPartition
     directory: str
@@ -47,7 +47,7 @@ class CompactionJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenSegment:
-    """A synced `.cleaned` segment that waits to take the place of others."""
+    """A synced `.cleaned` segment that can replace other segments."""
 
     base_offset: int
     replaces: tuple[tuple[int, int], ...]  # (base offset, size), ascending

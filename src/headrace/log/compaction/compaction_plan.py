@@ -15,7 +15,7 @@ _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class SegmentFacts(NamedTuple):
-    """What compaction has to know of a segment. Times are needed of dirty segments only."""
+    """What compaction needs to know of a segment. Times are set for dirty segments only."""
 
     base_offset: int
     end_offset: int  # base offset of the segment behind, or the log's end
@@ -48,7 +48,7 @@ class Cleanable:
 
     @property
     def is_due(self) -> bool:
-        """Whether compaction is worth it now, or demanded."""
+        """Whether the log is dirty enough, or max.compaction.lag.ms demands compaction."""
         if self.dirty_bytes == 0:
             return False
         return self.overdue_ms > 0 or self.dirty_ratio > self.min_dirty_ratio
@@ -57,7 +57,7 @@ class Cleanable:
 def first_dirty_offset(
     checkpointed: int | None, *, log_start_offset: int, log_end_offset: int
 ) -> int:
-    """Where the dirty part starts: the checkpoint's word, unless the log was cut on either side of it."""
+    """Where the dirty part starts: the checkpointed offset, unless the log was truncated below it or starts above it."""
     if checkpointed is None or not log_start_offset <= checkpointed <= log_end_offset:
         return log_start_offset
     return checkpointed

@@ -58,7 +58,7 @@ Batch = memoryview | bytearray
 
 
 def _no_pace(_: int) -> None:
-    """As fast as it goes."""
+    """No throttle."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Compaction:
         self.progress = CompactionProgress(first_dirty_offset=self._map_end)
 
     def rewrite(self) -> Iterator[RewrittenSegment]:
-        """Do the work, a rewritten segment at a time; segments that stay as they are are not among them."""
+        """Yield the rewritten segments one after the other, without those that did not change."""
         dirty = [
             segment
             for segment in self.job.segments
@@ -144,7 +144,7 @@ class Compaction:
         for offset, _, key, *_ in records:
             if key is not None and offset >= self.job.first_dirty_offset:
                 if not self._map.room:
-                    # One batch has more keys than the map: the run ends inside of it, or it would never get on.
+                    # One batch has more keys than the map. The run ends inside it, because it would make no progress otherwise.
                     self._map_end = offset
                     return False
                 self._map.put(key, offset)
@@ -204,7 +204,7 @@ class Compaction:
     def _rewrite_into(
         self, cleaned: Segment, group: list[SegmentFacts], txns: CompactedTxns
     ) -> bool:
-        """Write what is left of a group. Returns whether anything differs from what was there."""
+        """Write the remaining records of a group of segments. Returns whether anything was dropped or changed."""
         changed = False
         room = _MAX_POSITION - sum(segment.size for segment in group)
         for segment in group:

@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions, and which markers still have data to speak of (pure).
+"""Which batches belong to aborted transactions, and which markers are still needed because data of their transaction remains (pure).
 
 Fed with every batch from the log's start on, in order. Aborted data goes at once. A marker stays as long as a batch of
 its transaction was met: a reader that took the data must meet the marker, and producer state would otherwise see an
@@ -47,7 +47,7 @@ class CompactedTxns:
         return False
 
     def on_marker(self, batch: BatchHeader, control_type: int | None) -> MarkerFate:
-        """What becomes of a control batch; its type is None if an earlier compaction has emptied it."""
+        """What to do with a control batch. Its type is None if an earlier compaction has emptied it."""
         self._advance(batch.last_offset)
         match control_type:
             case None:

@@ -1,7 +1,7 @@
-"""Compaction as the owner of a log sees it: how dirty is it, plan a run, put the results in place.
+"""Compaction of a live log, for its owner: measures how dirty it is, plans a run, puts the results in place.
 
-The run itself is `compaction_rewrite.Compaction`, elsewhere. Meanwhile the log goes on: it may lose segments that are
-being rewritten (retention, truncation), then `install` throws the result away. The new first dirty offset is written
+The run itself is `compaction_rewrite.Compaction`, in another process. Meanwhile the log may lose segments that are being
+rewritten, by retention or truncation. Then `install` discards the result. The new first dirty offset is written
 to the cleaner checkpoint only after all results are in place, and only if they all are.
 """
 

@@ -1,7 +1,7 @@
 """Small text files beside the logs, in Kafka's formats: written aside, synced, renamed.
 
-A checkpoint is: line 1 the version `0`, line 2 the number of entries, then a line each. A file that does not parse is
-treated as absent by those who can do without it, and named in the log line.
+A checkpoint is: line 1 the version `0`, line 2 the number of entries, then a line each. Callers that can do
+without the file treat one that does not parse as missing, and log its name.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def _encode(lines: Iterable[str]) -> bytes:
 def _decode(path: str, content: bytes) -> list[str]:
     try:
         version, count, *entries = content.decode().splitlines()
-        # A torn last line may still read as a (smaller) number.
+        # A torn last line may still be a valid, smaller number.
         if int(version) != 0 or int(count) != len(entries) or not content.endswith(b"\n"):
             raise CorruptBatch(f"{path}: version {version}, {count} entries, {len(entries)} found")
     except ValueError as error:

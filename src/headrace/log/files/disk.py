@@ -1,6 +1,6 @@
-"""The seam to the file system: what the log asks of files and directories.
+"""Interface to the file system, as logs use it.
 
-`os_disk` has the real thing, `headrace.testing` one in memory that forgets unsynced bytes. Paths are plain strings. Every
+`os_disk` implements it with real files, `headrace.testing` in memory, where unsynced bytes are lost in a crash. Paths are plain strings. Every
 refusal of the operating system surfaces as `DiskFailed` (`DiskFull` for a lack of space), with the path in its text.
 """
 
@@ -17,14 +17,14 @@ class FileStat(NamedTuple):
 
 
 class DiskUsage(NamedTuple):
-    """How much room there is on the volume of a directory."""
+    """Total and free space on the volume of a directory."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class File(Protocol):
-    """One file: appended to, read, cut. It may be closed and opened again behind the scenes."""
+    """One file. Its descriptor may be closed and opened again between calls."""
 
     @property
     def path(self) -> str:
@@ -52,7 +52,7 @@ class File(Protocol):
         """
 
     def truncate(self, size: int) -> None:
-        """Cut the file, and let go of room that was taken ahead."""
+        """Truncate the file, and free space that was reserved behind its end."""
 
     def syncer(self) -> Callable[[], None]:
         """A function, to be called once, that makes what was written so far durable; it may run in another thread.
@@ -74,7 +74,7 @@ class Disk(Protocol):
         """A file that is there; `size` if the caller knows it already."""
 
     def create(self, path: str) -> File:
-        """A new, empty file; what was there is gone."""
+        """Create an empty file. An existing file of that name is replaced."""
 
     def list_files(self, directory: str) -> list[FileStat]:
         """Plain files of a directory."""
@@ -95,7 +95,7 @@ class Disk(Protocol):
         """Rename a file or directory; an existing target file is replaced."""
 
     def set_modified(self, path: str, modified_ms: int) -> None:
-        """Let a file have been written to last at this time."""
+        """Set the modification time of a file."""
 
     def remove(self, path: str) -> None:
         """Remove a file if it is there."""

@@ -1,4 +1,4 @@
-"""A run of whole batches in a file: what a read yields instead of bytes."""
+"""Range of whole batches in a file. Reads return it instead of bytes."""
 
 from typing import NamedTuple
 

@@ -31,7 +31,7 @@ _MADV_POPULATE_READ: Final = 22
 _MOST_MAPPED_BYTES: Final = 32 * 1024 * 1024
 _MOST_PIECES: Final = os.sysconf("SC_IOV_MAX")  # that one system call writes
 _LACKING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE))
-_SECTOR_BYTES: Final = 512  # what a disk writes at once
+_SECTOR_BYTES: Final = 512  # what a disk writes atomically
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def _failing(path: str) -> Iterator[None]:
 
 
 def disk_error(path: str, error: OSError) -> DiskFailed:
-    """The operating system's refusal in our words.
+    """An OSError as DiskFailed or DiskFull.
 
     Without a free file descriptor nothing is wrong with the disk either: what was refused can be tried again.
     """
@@ -71,8 +71,8 @@ class OsFile:
         self._size = -1 if size is None else size
         self._fd: int | None = None
         self._map: memoryview | None = None
-        self._reserved = RESERVE_FROM_BYTES  # no room is asked for below this size
-        self._viewed_bytes = 0  # since pages were let go
+        self._reserved = RESERVE_FROM_BYTES  # below this size no space is reserved
+        self._viewed_bytes = 0  # mapped bytes that were read since pages were released
         self._close_error: str | None = None
 
     @property
@@ -420,5 +420,5 @@ def _overwritten(path: str, data: bytes) -> bool:
         finally:
             os.close(descriptor)
     except OSError:
-        # What stands in its way will stand in the way of the other as well, and be told.
+        # The other way of writing will fail for the same reason and raise it.
         return False

@@ -1,4 +1,4 @@
-"""`recovery.metadata`: what the recovery of one log has to know before the checkpoints of its directory can tell it.
+"""`recovery.metadata`: facts for the recovery of one log that the checkpoints of its directory do not contain yet.
 
 Owned by the log. `truncated_to` is written, durably, before a truncation: no offset in the checkpoints counts above it, because
 they are rewritten only seconds later. It goes when they have been. `has_gaps` says that offsets are missing between batches
@@ -21,7 +21,7 @@ class RecoveryNotes:
     has_gaps: bool = False
 
     def limit(self, offset: int) -> int:
-        """What a checkpointed offset is worth."""
+        """A checkpointed offset, limited to where the log was truncated."""
         return offset if self.truncated_to is None else min(offset, self.truncated_to)
 
 
@@ -44,7 +44,7 @@ def read_notes(disk: Disk, directory: str) -> RecoveryNotes:
             )
     except (ValueError, KeyError):
         pass
-    # Only notes without `truncated_to` are ever written without a sync, so that is what was torn.
+    # Only notes without `truncated_to` are written without a sync, so this torn file has none.
     return RecoveryNotes(has_gaps=True)
 
 

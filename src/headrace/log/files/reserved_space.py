@@ -1,4 +1,4 @@
-"""Room taken on the disk behind the end of a file that grows (Linux), so that not every append has to look for some.
+"""Reserves disk space behind the end of a growing file (Linux), so that appends need not allocate it one by one.
 
 The kernel spends less on a large append then. The size of the file does not change; `ftruncate` to that size gives back
 what was not used. A file that is small, or on a disk that is nearly full, takes no more than it needs.
@@ -17,7 +17,7 @@ _FALLOC_FL_KEEP_SIZE: Final = 1
 
 
 def reserve(descriptor: int, size: int) -> int:
-    """Take room behind a file of `size` bytes. Returns the size beyond which to call again."""
+    """Reserve space behind a file of `size` bytes. Returns the size beyond which to call again."""
     volume = os.fstatvfs(descriptor)
     if volume.f_bavail * volume.f_frsize < _KEEP_FREE_BYTES:
         return size + _MOST_BYTES

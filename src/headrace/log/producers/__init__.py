@@ -1,1 +1,1 @@
-"""What a log knows of its producers: state for idempotence and transactions, its snapshots, and its replay."""
+"""Producers of one log: state for idempotence and transactions, its snapshots, and its replay from batches."""

@@ -75,7 +75,9 @@ class Surroundings:
 def fitting_batches(scan: Iterator[ScannedBatch], known: Surroundings) -> Iterator[ScannedBatch]:
     """The batches up to the first one whose place in the log cannot be right."""
     expected, epoch = known.start_offset, known.leader_epoch
-    held: ScannedBatch | None = None  # odd, and waiting for its successor's word
+    held: ScannedBatch | None = (
+        None  # a batch with a gap or a higher epoch, held until the next batch confirms it
+    )
     epoch_before_held = epoch
     is_plausible = left_gap = False
     for batch, header in scan:

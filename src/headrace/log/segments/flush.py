@@ -1,4 +1,4 @@
-"""Syncing as a value: what to sync, up to which offset. Decided by the log, run wherever blocking is allowed."""
+"""Plan of a flush: which files to sync, up to which offset. Made by the log; run in a thread that may block."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple

@@ -4,7 +4,7 @@ from headrace.log.segments.segment import Segment
 
 
 class RetiredSegments:
-    """Each with the time from which its files may go."""
+    """Retired segments, each with the time from which its files may be removed."""
 
     __slots__ = ("_entries",)
 
@@ -12,7 +12,7 @@ class RetiredSegments:
         self._entries: list[tuple[int, Segment]] = []
 
     def add(self, segment: Segment, until_ms: int) -> None:
-        """Keep a segment's files until then."""
+        """Keep a segment's files until that time."""
         self._entries.append((until_ms, segment))
 
     def take_due(self, now_ms: int) -> list[str]:

@@ -393,7 +393,7 @@ class Segment:
             file.close()
 
     def rename(self, *, add: str = "", remove: str = "", log_first: bool = True) -> None:
-        """Change what stands behind the files' names: `.deleted`, `.cleaned`, `.swap` or nothing.
+        """Change the last suffix of the files: `.deleted`, `.cleaned`, `.swap` or none.
 
         The `.log` file decides what a segment is after a crash, so its turn in the order matters to the caller.
         """
