@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigOperation, ConfigWish
 from headrace.controller.core import ControllerSettings, Event
 from headrace.controller.create_partitions import CreatePartitions, MorePartitions
@@ -148,7 +148,7 @@ class AnyCluster(RuleBasedStateMachine):
     def shut_down(self, broker: int) -> None:
         if broker in self.model.registrations:
             epoch = self.model.epoch(broker)
-            self.model.do(ShutdownWanted(broker_id=broker, broker_epoch=epoch))
+            self.model.do(ControlledShutdown(broker_id=broker, broker_epoch=epoch))
 
     @rule(broker=BROKERS)
     def allocate(self, broker: int) -> None:

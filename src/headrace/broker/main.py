@@ -19,8 +19,8 @@ from headrace.broker.environment import Environment, process_environment
 from headrace.broker.lifecycle import BrokerState
 from headrace.broker.replicas.log_opening import RecoveryProgress
 from headrace.broker.upkeep.housekeeping import note_replicas
-from headrace.broker.wiring import BrokerInputs, BrokerParts
-from headrace.controller.brokers import ShutdownWanted
+from headrace.broker.wiring import BrokerComponents, BrokerInputs
+from headrace.controller.brokers import ControlledShutdown
 from headrace.controller.deletions import RemoveReplicas
 from headrace.controller.driver import NotController
 from headrace.controller.features import SUPPORTED_LEVELS
@@ -75,7 +75,7 @@ class Broker:
         self._background: list[asyncio.Task[None]] = []
         self._deletions: set[asyncio.Task[None]] = set()
         self.ports: dict[str, int] = {}  # by listener name
-        self.parts: BrokerParts | None = None
+        self.parts: BrokerComponents | None = None
 
     def stop(self) -> None:
         """Ask the broker to end; `run` returns when it has."""
@@ -167,7 +167,7 @@ class Broker:
             self._deletions.add(task)
             task.add_done_callback(self._deletions.discard)
 
-        parts = self.parts = BrokerParts(
+        parts = self.parts = BrokerComponents(
             BrokerInputs(
                 settings=settings,
                 environment=self._environment,
@@ -223,7 +223,7 @@ class Broker:
     def _make_registration(
         self,
         store: Store,
-        parts: BrokerParts,
+        parts: BrokerComponents,
         previous_run: CleanRun,
         directory_ids: tuple[str, ...],
     ) -> BrokerRegistration:
@@ -319,7 +319,7 @@ class Broker:
         except (NotController, StoreFailed) as error:
             _logger.warning("the controller will ask again for %s: %s", topics, error)
 
-    async def _hand_over(self, parts: BrokerParts) -> None:
+    async def _hand_over(self, parts: BrokerComponents) -> None:
         """Give leaderships to others first, so that nobody waits for a broker that is gone."""
         if not self._settings.controlled_shutdown_enable or len(parts.cluster.state.brokers) < 2:
             return
@@ -364,9 +364,9 @@ class Broker:
             listener.abort_connections()
 
 
-async def _controlled_shutdown(parts: BrokerParts, broker_id: int, broker_epoch: int) -> None:
+async def _controlled_shutdown(parts: BrokerComponents, broker_id: int, broker_epoch: int) -> None:
     """Ask to be relieved, a few times: what nobody else can lead now may find a leader in a moment."""
-    wish = ShutdownWanted(broker_id=broker_id, broker_epoch=broker_epoch)
+    wish = ControlledShutdown(broker_id=broker_id, broker_epoch=broker_epoch)
     for _ in range(_HAND_OVER_ATTEMPTS):
         answer = await parts.controller.ask(wish)
         if answer.error or not answer.remaining:

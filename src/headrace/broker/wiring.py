@@ -98,8 +98,8 @@ class BrokerInputs:
     on_topics_deleted: Callable[[list[tuple[str, UUID]], list[str]], None]
 
 
-class BrokerParts:
-    """The parts of one broker, wired but not started; each step uses those before it."""
+class BrokerComponents:
+    """The components of one broker, wired but not started. Each step uses the components of the steps before it."""
 
     def __init__(self, inputs: BrokerInputs) -> None:
         self._make_state(inputs)

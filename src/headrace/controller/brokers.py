@@ -162,8 +162,8 @@ class ShutdownAnswer(msgspec.Struct, frozen=True, kw_only=True):
     remaining: tuple[TopicPartition, ...] = ()
 
 
-class ShutdownWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker wants to stop: its leaderships go elsewhere first (ControlledShutdown)."""
+class ControlledShutdown(msgspec.Struct, frozen=True, kw_only=True):
+    """Event: a broker is about to stop. Its leaderships move to other brokers first."""
 
     broker_id: int
     broker_epoch: int

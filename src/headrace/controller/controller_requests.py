@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from headrace.controller.brokers import ElectOfflinePartitions, ShutdownAnswer, ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown, ElectOfflinePartitions, ShutdownAnswer
 from headrace.controller.configs import AlterConfigs, ConfigAnswer
 from headrace.controller.core import Event
 from headrace.controller.create_partitions import CreatePartitions
@@ -48,7 +48,7 @@ _REQUESTS: Final = (
     ControllerRequest("AlterReassignments", AlterReassignments, tuple[PartitionAnswer, ...]),
     ControllerRequest("ListReassignments", ListReassignments, tuple[Move, ...]),
     ControllerRequest("AllocateProducerIds", AllocateProducerIds, ProducerIdBlock),
-    ControllerRequest("ShutdownWanted", ShutdownWanted, ShutdownAnswer),
+    ControllerRequest("ShutdownWanted", ControlledShutdown, ShutdownAnswer),
     ControllerRequest("ReplicasOffline", ReplicasOffline, ErrorCode),
     ControllerRequest("RemoveReplicas", RemoveReplicas, None),
     ControllerRequest("RaiseEpochs", RaiseEpochs, ErrorCode),

@@ -19,7 +19,7 @@ from headrace.controller.cluster_state import ClusterState
 from headrace.controller.configs import AlterConfigs
 from headrace.controller.core import ConfigRules, ControllerSettings, Event
 from headrace.controller.leaders import ElectLeaders, imbalanced
-from headrace.controller.term import Term, TermParts
+from headrace.controller.term import Term, TermContext
 from headrace.coordination.membership import require_cluster
 from headrace.coordination.nodes import (
     BrokerNode,
@@ -86,7 +86,7 @@ class ControllerDriver:
         self._broker_id = broker_id
         self._cluster = cluster
         self._clock = clock
-        self._parts = TermParts(
+        self._term_context = TermContext(
             store,
             broker_id,
             settings or ControllerSettings(),
@@ -205,7 +205,7 @@ class ControllerDriver:
             await controllership.wait_until_free(self._store)
 
     async def _serve(self, epoch_fence: controllership.EpochFence) -> None:
-        term = Term(self._parts, epoch_fence, self._publish)
+        term = Term(self._term_context, epoch_fence, self._publish)
         cancels = [
             await self._store.watch_node(ControllerNode.PATH, self._signal_controller_node),
             await self._store.watch_children(BrokerNode.ROOT, self._signal_brokers),

@@ -28,8 +28,8 @@ _ATTEMPTS = 10
 _MOST_EPOCHS_LEFT_OUT = 4096
 
 
-class TermParts(NamedTuple):
-    """What every term of one broker is made from."""
+class TermContext(NamedTuple):
+    """Store, settings and generators that every controller term of one broker uses."""
 
     store: Store
     broker_id: int
@@ -44,12 +44,12 @@ class Term:
 
     def __init__(
         self,
-        parts: TermParts,
+        context: TermContext,
         epoch_fence: controllership.EpochFence,
         publish: Callable[[ChangeBatch], None],
     ) -> None:
         """`publish` hears every batch of changes, in order; the first is a snapshot."""
-        self._parts = parts
+        self._context = context
         self._epoch_fence = epoch_fence
         self._publish = publish
         self._change_log = ChangeLog(epoch_fence.controller_epoch)
@@ -83,8 +83,8 @@ class Term:
 
     async def _look(self, machine: ControllerMachine) -> UpdateBrokers:
         """Who is registered, and whose session lives. The registrations first: who is in neither has lost its session."""
-        registered = await registrations(self._parts.store)
-        machine.core.sessions = await living_sessions(self._parts.store)
+        registered = await registrations(self._context.store)
+        machine.core.sessions = await living_sessions(self._context.store)
         return UpdateBrokers(registrations=registered)
 
     async def _attempt(self, event: Event[A]) -> Decision[A] | None:
@@ -92,7 +92,7 @@ class Term:
         machine = self.machine
         decision = machine.decide(event)
         try:
-            await controllership.write(self._parts.store, self._epoch_fence, decision.groups)
+            await controllership.write(self._context.store, self._epoch_fence, decision.groups)
         except (StoreRefused, WriteUncertain) as surprise:
             _log.warning("controller reads everything again: %s", surprise)
             await self.catch_up()
@@ -104,34 +104,34 @@ class Term:
 
     async def catch_up(self) -> None:
         """Read everything, look after every partition, and publish all of it."""
-        parts, epoch = self._parts, self._epoch_fence.controller_epoch
+        context, epoch = self._context, self._epoch_fence.controller_epoch
         for _ in range(_ATTEMPTS):
-            picture = await load(parts.store, parts.broker_id, epoch)
+            picture = await load(context.store, context.broker_id, epoch)
             for fault in picture.faults:
                 _log.error("controller: %s", fault)
             machine = ControllerMachine(
                 Core(
                     state=picture.state,
                     nodes=picture.nodes,
-                    settings=parts.settings,
-                    config_rules=parts.config_rules,
-                    new_topic_id=parts.new_topic_id,
-                    random_below=parts.random_below,
+                    settings=context.settings,
+                    config_rules=context.config_rules,
+                    new_topic_id=context.new_topic_id,
+                    random_below=context.random_below,
                     seen_epochs=picture.seen_epochs,
                     seen_directories=picture.seen_directories,
                     has_producer_ids=picture.has_producer_ids,
-                    max_group_bytes=parts.store.max_multi_bytes,
-                    epoch_gap=parts.random_below(_MOST_EPOCHS_LEFT_OUT),
+                    max_group_bytes=context.store.max_multi_bytes,
+                    epoch_gap=context.random_below(_MOST_EPOCHS_LEFT_OUT),
                 )
             )
             event = await self._look(machine)
             decision = machine.decide(event)
             groups = (*picture.leftovers, *decision.groups)
             try:
-                await controllership.write(parts.store, self._epoch_fence, groups)
+                await controllership.write(context.store, self._epoch_fence, groups)
                 if not groups:
                     # What was read node by node is one picture only if no other controller wrote meanwhile.
-                    await controllership.confirm(parts.store, self._epoch_fence)
+                    await controllership.confirm(context.store, self._epoch_fence)
             except (StoreRefused, WriteUncertain) as surprise:
                 _log.warning("controller reads everything again: %s", surprise)
                 continue
@@ -152,7 +152,7 @@ class Term:
         decision = machine.decide(event)
         if decision.groups:
             try:
-                await controllership.write(self._parts.store, self._epoch_fence, decision.groups)
+                await controllership.write(self._context.store, self._epoch_fence, decision.groups)
             except (StoreRefused, WriteUncertain) as surprise:
                 _log.warning("controller reads everything again: %s", surprise)
                 return False

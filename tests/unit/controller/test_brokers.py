@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.controller.brokers import ElectOfflinePartitions, ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown, ElectOfflinePartitions
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
 from headrace.controller.isr import AlterPartition, IsrMember, IsrProposal
 from headrace.controller.leaders import ElectionType, ElectLeaders
@@ -138,7 +138,7 @@ def test_all_die_and_come_back_in_any_order() -> None:
 
 def test_a_broker_that_wants_to_stop_is_relieved_of_its_leaderships() -> None:
     model = cluster(0, 1, 2, partitions=3)
-    answer = model.do(ShutdownWanted(broker_id=0, broker_epoch=model.epoch(0)))
+    answer = model.do(ControlledShutdown(broker_id=0, broker_epoch=model.epoch(0)))
     assert (answer.error, answer.remaining) == (ErrorCode.NONE, ())
     for index in range(3):
         partition = model.partition("t", index)
@@ -154,7 +154,7 @@ def test_a_broker_that_wants_to_stop_is_relieved_of_its_leaderships() -> None:
 
 def test_what_nobody_else_can_lead_stays_and_is_named() -> None:
     model = cluster(0, factor=1)
-    answer = model.do(ShutdownWanted(broker_id=0, broker_epoch=model.epoch(0)))
+    answer = model.do(ControlledShutdown(broker_id=0, broker_epoch=model.epoch(0)))
     assert answer.remaining == (TopicPartition("t", 0),)
     assert model.partition("t").leader == 0
 
@@ -163,9 +163,9 @@ def test_the_shutdown_of_an_old_incarnation_is_refused() -> None:
     model = cluster(0, 1, 2)
     old = model.epoch(0)
     model.register(0)
-    answer = model.do(ShutdownWanted(broker_id=0, broker_epoch=old))
+    answer = model.do(ControlledShutdown(broker_id=0, broker_epoch=old))
     assert answer.error is ErrorCode.STALE_BROKER_EPOCH
-    answer = model.do(ShutdownWanted(broker_id=9, broker_epoch=1))
+    answer = model.do(ControlledShutdown(broker_id=9, broker_epoch=1))
     assert answer.error is ErrorCode.BROKER_NOT_AVAILABLE
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.controller.brokers import ElectOfflinePartitions, ShutdownAnswer, ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown, ElectOfflinePartitions, ShutdownAnswer
 from headrace.controller.controller_requests import (
     decode_answer,
     decode_event,
@@ -13,7 +13,7 @@ from headrace.errors import MalformedMessage
 
 
 def test_a_controlled_shutdown_has_the_name_and_fields_of_earlier_releases() -> None:
-    event = ShutdownWanted(broker_id=3, broker_epoch=70)
+    event = ControlledShutdown(broker_id=3, broker_epoch=70)
     # A msgpack map of two fields, as every release so far has written it.
     data = b"\x82\xa9broker_id\x03\xacbroker_epoch\x46"
     assert encode_event(event) == ("ShutdownWanted", data)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from headrace.controller import driver as driver_module
-from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown
 from headrace.controller.changes import ChangeBatch
 from headrace.controller.cluster_state import ClusterState, follow
 from headrace.controller.configs import AlterConfigs, ConfigEdit, ConfigWish
@@ -137,7 +137,7 @@ def test_a_single_broker_is_its_own_controller() -> None:
             await driver.balance_leaders()
             assert await driver.ask(ElectLeaders()) == ()
             shutdown = await driver.ask(
-                ShutdownWanted(broker_id=0, broker_epoch=broker.registration.epoch)
+                ControlledShutdown(broker_id=0, broker_epoch=broker.registration.epoch)
             )
             assert len(shutdown.remaining) == 4
             (gone,) = await driver.ask(DeleteTopics(names=("t",)))

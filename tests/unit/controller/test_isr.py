@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown
 from headrace.controller.isr import AlterPartition, AlterPartitionAnswer, IsrMember, IsrProposal
 from headrace.controller.offline_replicas import ReplicasOffline
 from headrace.controller.topics import CreateTopics, NewTopic
@@ -88,7 +88,7 @@ def test_an_old_incarnation_cannot_enter(model: ClusterModel) -> None:
 def test_brokers_that_are_gone_or_going_cannot_enter(model: ClusterModel) -> None:
     send(model, proposal(model, 0))
     epoch_of_2 = model.epoch(2)
-    model.do(ShutdownWanted(broker_id=1, broker_epoch=model.epoch(1)))
+    model.do(ControlledShutdown(broker_id=1, broker_epoch=model.epoch(1)))
     assert refused(model, proposal(model, 0, 1)) is ErrorCode.INELIGIBLE_REPLICA
     model.lose(2)
     gone = IsrMember(broker_id=2, broker_epoch=epoch_of_2)

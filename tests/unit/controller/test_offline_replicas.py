@@ -1,6 +1,6 @@
 """What becomes of partitions when a living broker loses a disk."""
 
-from headrace.controller.brokers import ShutdownWanted
+from headrace.controller.brokers import ControlledShutdown
 from headrace.controller.controller_requests import (
     decode_answer,
     decode_event,
@@ -119,7 +119,7 @@ def test_the_next_controller_learns_it_by_being_told_again() -> None:
 def test_a_broker_that_shuts_down_keeps_what_it_said() -> None:
     model = cluster(0, 1, 2)
     tell(model, 0, 0)
-    model.do(ShutdownWanted(broker_id=0, broker_epoch=model.epoch(0)))
+    model.do(ControlledShutdown(broker_id=0, broker_epoch=model.epoch(0)))
     broker = model.machine.core.state.brokers[0]
     assert broker.shutting_down
     assert broker.offline

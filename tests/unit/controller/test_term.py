@@ -5,7 +5,7 @@ from uuid import UUID
 
 from headrace.controller import controllership
 from headrace.controller.core import ControllerSettings
-from headrace.controller.term import Term, TermParts
+from headrace.controller.term import Term, TermContext
 from headrace.coordination.membership import prepare
 from headrace.coordination.nodes import BrokerEpochNode, BrokerNode
 from headrace.coordination.store import WriteUncertain
@@ -49,7 +49,7 @@ def test_what_was_seen_before_everything_was_read_again_is_not_believed_any_more
         epoch_fence = await controllership.take(store, 1, 0)
         assert epoch_fence is not None
         settings = ControllerSettings()
-        parts = TermParts(store, 1, settings, PlainRules(), lambda: UUID(int=1), lambda _: 0)
+        parts = TermContext(store, 1, settings, PlainRules(), lambda: UUID(int=1), lambda _: 0)
         term = Term(parts, epoch_fence, lambda batch: None)
         await term.catch_up()
         assert term.state.brokers[1].epoch == first

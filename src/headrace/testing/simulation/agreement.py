@@ -3,7 +3,7 @@
 The store is the measure; each function returns what is not so yet, in words, or None.
 """
 
-from headrace.broker.wiring import BrokerParts
+from headrace.broker.wiring import BrokerComponents
 from headrace.controller.cluster_state import ClusterState
 from headrace.coordination.nodes import (
     BrokerNode,
@@ -98,7 +98,7 @@ def _believed(state: ClusterState) -> dict[str, object]:
     return found
 
 
-def _wrong_role(broker: SimulatedBroker, parts: BrokerParts) -> str | None:
+def _wrong_role(broker: SimulatedBroker, parts: BrokerComponents) -> str | None:
     """A partition that is hosted in another role than the cluster state says, or is not hosted, or should not be."""
     hosted = {partition.topic_partition: partition for partition in parts.partitions}
     for name, topic in parts.cluster.state.topics.items():
@@ -120,7 +120,7 @@ def _wrong_role(broker: SimulatedBroker, parts: BrokerParts) -> str | None:
     return f"{broker.name} hosts {sorted(hosted)} besides" if hosted else None
 
 
-def _wrong_directory(broker: SimulatedBroker, parts: BrokerParts) -> str | None:
+def _wrong_directory(broker: SimulatedBroker, parts: BrokerComponents) -> str | None:
     """A log that lies on the disk and is not hosted. Logs that were set aside are kept on purpose."""
     hosted = {str(partition.topic_partition) for partition in parts.partitions}
     for directory in LOG_DIRS:

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from typing import Final
 
-from headrace.broker.wiring import BrokerParts
+from headrace.broker.wiring import BrokerComponents
 from headrace.testing.simulation.broker import SimulatedBroker
 
 # Tasks by the name of their coroutine: so many may be there at rest. Those not named: one.
@@ -20,7 +20,7 @@ _TASKS: Final = {
 _MOST_TIMERS: Final = 80
 
 
-def leftover(broker: SimulatedBroker, parts: BrokerParts) -> str | None:
+def leftover(broker: SimulatedBroker, parts: BrokerComponents) -> str | None:
     """What is left over on one broker."""
     problem = _held_memory(parts) or _waiters(parts) or _tasks(broker) or _timers(broker)
     if problem is None:
@@ -28,7 +28,7 @@ def leftover(broker: SimulatedBroker, parts: BrokerParts) -> str | None:
     return None if problem is None else f"{broker.name}: {problem}"
 
 
-def _held_memory(parts: BrokerParts) -> str | None:
+def _held_memory(parts: BrokerComponents) -> str | None:
     # A long poll holds the bytes of its request.
     busy = sum(1 for connection in parts.connections.open if not connection.is_idle)
     if parts.budget.used_bytes and not busy:
@@ -36,7 +36,7 @@ def _held_memory(parts: BrokerParts) -> str | None:
     return f"{parts.budget.used_bytes} bytes are held" if parts.budget.used_bytes < 0 else None
 
 
-def _waiters(parts: BrokerParts) -> str | None:
+def _waiters(parts: BrokerComponents) -> str | None:
     # A fetch session outlives its connection until another one needs its place.
     polls = len(parts.connections.open) + len(parts.sessions)
     for partition in parts.partitions:

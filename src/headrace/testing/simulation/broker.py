@@ -16,7 +16,7 @@ from headrace.broker.main import Broker
 from headrace.broker.net.network import SocketNetwork
 from headrace.broker.pages.process_stats import ProcessStats
 from headrace.broker.upkeep.cleaner_process import CleanerOrder, CleanerReport, do_job
-from headrace.broker.wiring import BrokerParts
+from headrace.broker.wiring import BrokerComponents
 from headrace.coordination.lease import OnConfirmed
 from headrace.coordination.store import Store
 from headrace.coordination.zookeeper import ZooKeeperStore
@@ -107,7 +107,7 @@ class SimulatedBroker:
         return Condition.PAUSED if self.process.state is ProcessState.PAUSED else Condition.UP
 
     @property
-    def parts(self) -> BrokerParts | None:
+    def parts(self) -> BrokerComponents | None:
         """The parts of the running broker, once it has them."""
         return None if self.broker is None else self.broker.parts
 

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from headrace.broker.lifecycle import BrokerState
-from headrace.broker.wiring import BrokerParts
+from headrace.broker.wiring import BrokerComponents
 from headrace.controller.values import NO_LEADER
 from headrace.coordination.nodes import (
     BrokerEpochNode,
@@ -172,7 +172,7 @@ class Invariants:
 
     # ---- brokers
 
-    def look(self, broker: SimulatedBroker, parts: BrokerParts) -> None:
+    def look(self, broker: SimulatedBroker, parts: BrokerComponents) -> None:
         """Check all that a step of this broker can have broken."""
         mark = broker.life, broker.disk.changes, [_mark_of(each) for each in parts.partitions]
         if self._marks.get(broker.broker_id) == mark:
@@ -181,7 +181,7 @@ class Invariants:
         with broker.disk.observed():
             self._look_at_logs(broker, parts)
 
-    def _look_at_logs(self, broker: SimulatedBroker, parts: BrokerParts) -> None:
+    def _look_at_logs(self, broker: SimulatedBroker, parts: BrokerComponents) -> None:
         if parts.lifecycle.state is BrokerState.SHUTTING_DOWN and not parts.log_dirs.online:
             return  # the logs are closed: what was written stays
         for truth in self.truths.values():
@@ -215,7 +215,7 @@ class Invariants:
             self._is_changed = True
 
     def _look_at_log(
-        self, truth: Truth, view: ReplicaView, broker: SimulatedBroker, parts: BrokerParts
+        self, truth: Truth, view: ReplicaView, broker: SimulatedBroker, parts: BrokerComponents
     ) -> None:
         log = parts.log_dirs.get(truth.name)
         assert log is not None
@@ -237,7 +237,7 @@ class Invariants:
             self._look_at_role(truth, view, partition, broker)
 
     def _check_right_to_append(
-        self, truth: Truth, partition: Partition, broker: SimulatedBroker, parts: BrokerParts
+        self, truth: Truth, partition: Partition, broker: SimulatedBroker, parts: BrokerComponents
     ) -> None:
         """A leader has appended: its session cannot have timed out, and it knows of no removal."""
         ensemble = broker.around.ensemble

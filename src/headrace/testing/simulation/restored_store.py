@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from headrace.broker.wiring import BrokerParts
+from headrace.broker.wiring import BrokerComponents
 from headrace.coordination.nodes import PartitionStateNode
 from headrace.coordination.store import Node
 from headrace.ids import TopicIdPartition, TopicPartition
@@ -55,13 +55,15 @@ class KeptRecords(Invariants):
         if truth is not None and after is not None:
             truth.stored = PartitionStateNode.decode(path, after.data)
 
-    def look(self, broker: SimulatedBroker, parts: BrokerParts) -> None:
+    def look(self, broker: SimulatedBroker, parts: BrokerComponents) -> None:
         """Check what a step of this broker can have broken."""
         with broker.disk.observed():
             for truth in self.truths.values():
                 self._look_at_replica(truth, broker, parts)
 
-    def _look_at_replica(self, truth: Truth, broker: SimulatedBroker, parts: BrokerParts) -> None:
+    def _look_at_replica(
+        self, truth: Truth, broker: SimulatedBroker, parts: BrokerComponents
+    ) -> None:
         log = parts.log_dirs.get(truth.name)
         if log is None or log.is_closed:
             return
