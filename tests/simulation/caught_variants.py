@@ -68,6 +68,8 @@ VARIANTS: dict[Variant, Caught] = {
         lambda plan: plan.min_insync_replicas >= 2,
     ),
     broken.adopts_any_store: Caught(346, (Fault.FORGET,)),
+    broken.looks_up_deleted_topics: Caught(33, (Fault.TOPICS,)),
+    broken.leaves_partitions_that_had_no_room: Caught(115, (Fault.FULL,), by_liveness=True),
     broken.reads_past_open_transactions: Caught(9, fits=lambda plan: plan.has_transactions),
     broken.tells_of_no_aborted_transactions: Caught(9, fits=lambda plan: plan.has_transactions),
 }
@@ -89,7 +91,5 @@ NOT_CAUGHT: dict[Variant, str] = {
     broken.rolls_before_sealing: _RARE,
     broken.cancels_a_move_of_the_only_copy: _RARE,
     broken.answers_deletions_before_followers: _RARE,
-    broken.leaves_partitions_that_had_no_room: _RARE,
-    broken.looks_up_deleted_topics: _RARE,
     broken.forgets_epochs_without_records: _RARE,
 }
