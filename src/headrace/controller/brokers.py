@@ -1,4 +1,4 @@
-"""Brokers coming, going, coming back, and asking to go.
+"""Events of brokers: registration, loss, restart and controlled shutdown.
 
 Owns what becomes of partitions then. A broker's registration is seen through its epoch: an epoch
 that the partitions' states do not yet take into account is a new incarnation, and whatever its
@@ -43,13 +43,13 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     offline_directories: int = 0
 
     def follows_cleanly(self, seen_epoch: int | None) -> bool:
-        """Whether nothing was lost since the incarnation that was last seen; there may be others in between."""
+        """Whether no record was lost since the broker epoch that was last seen: all runs since then ended cleanly."""
         if seen_epoch is None or self.clean_since_epoch == -1:
             return seen_epoch == self.previous_epoch
         return self.clean_since_epoch <= seen_epoch <= self.previous_epoch
 
     def missing_directories(self, seen: Collection[str]) -> tuple[str, ...]:
-        """The log directories that an earlier incarnation had and this one did not open. None if it names none at all."""
+        """The log directories that an earlier run opened and this one did not. Empty if this registration names none at all."""
         if not self.directories:
             return ()
         return tuple(each for each in seen if each not in self.directories)
@@ -156,7 +156,7 @@ class ElectOfflinePartitions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShutdownAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker that wants to stop still leads, because nobody else can."""
+    """The partitions that a stopping broker still leads, because no other broker can lead them."""
 
     error: ErrorCode = ErrorCode.NONE
     remaining: tuple[TopicPartition, ...] = ()

@@ -1,4 +1,4 @@
-"""What can become true of a cluster: the ordered records from which every `ClusterState` is built.
+"""Changes of the cluster state: the ordered records from which every `ClusterState` is built.
 
 Owns their bytes as well: brokers pull them from the controller as JSON. A change says what is so
 from now on, never what was asked for. A reader ignores fields that it does not know. A kind that it does not know is refused, because
@@ -147,7 +147,7 @@ _change_decoder: Final = msgspec.json.Decoder(Change)
 
 
 def encode(batch: ChangeBatch) -> bytes:
-    """A batch as it travels to a broker."""
+    """The bytes of a batch, as a broker receives them."""
     if SKIPPABLE_KINDS:
         kinds = {str(change.__struct_config__.tag) for change in batch.changes}
         batch = msgspec.structs.replace(batch, skippable=tuple(sorted(kinds & SKIPPABLE_KINDS)))
@@ -196,7 +196,7 @@ _KINDS: Final = frozenset(kind.__struct_config__.tag for kind in get_args(Change
 
 
 class ChangeGate:
-    """Lets a broker take in the changes of one controller after another, and never those of an earlier one."""
+    """Passes the changes of one controller after another to a broker, and drops those of an earlier controller."""
 
     __slots__ = ("_newest_epoch",)
 

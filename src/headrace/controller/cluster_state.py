@@ -1,4 +1,4 @@
-"""What the cluster looks like: brokers, topics, partitions, configs.
+"""State of the cluster: brokers, topics, partitions, configs.
 
 Owns the indexes. Changes only by `apply`, on the controller as on every broker that follows it,
 so that a copy differs from the original by nothing but its age. Readers may hold on to brokers
@@ -55,7 +55,7 @@ class DeletedTopic:
 
 
 class ClusterState:
-    """The picture. `version` grows with every change, for caches of what is derived from it."""
+    """The state of the cluster. `version` grows with every change, for caches of derived values."""
 
     def __init__(self) -> None:
         self.controller_id = -1
@@ -96,7 +96,7 @@ class ClusterState:
         return found
 
     def config(self, kind: ConfigKind, name: str) -> Mapping[str, str]:
-        """What is set for one resource itself."""
+        """The configs of one resource itself, without defaults."""
         return self.configs.get((kind, name), _NOTHING)
 
     def topic_setting(self, topic: str, key: str, default: str) -> str:

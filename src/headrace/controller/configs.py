@@ -28,7 +28,7 @@ _MAX_VALUE_BYTES = 32_767
 
 
 class ConfigOperation(enum.IntEnum):
-    """What is done to a key; the numbers are those of IncrementalAlterConfigs."""
+    """Operation on a config key, numbered as in IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -45,7 +45,7 @@ class ConfigEdit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigWish(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes wanted for one resource.
+    """The requested changes of one resource.
 
     With `replace_all` (the older AlterConfigs) keys that are not mentioned are unset.
     """
@@ -57,7 +57,7 @@ class ConfigWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one resource's changes."""
+    """The outcome of one resource's changes."""
 
     kind: ConfigKind
     name: str
@@ -72,7 +72,7 @@ class AlterConfigs(msgspec.Struct, frozen=True, kw_only=True):
     validate_only: bool = False
 
     def decide(self, core: Core) -> Decision[tuple[ConfigAnswer, ...]]:
-        """Change those that can be; each resource stands for itself, whole."""
+        """Change the configs of each resource completely or, if one change is refused, not at all."""
         answers = []
         groups: list[Group] = []
         changes: list[Change] = []

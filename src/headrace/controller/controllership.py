@@ -73,7 +73,7 @@ async def take(store: Store, broker_id: int, now_ms: int) -> EpochFence | None:
 
 
 async def give_up(store: Store, broker_id: int) -> None:
-    """Leave the controllership to whoever comes first, if this broker holds it."""
+    """Give up the controllership, if this broker holds it."""
     node = await store.get(ControllerNode.PATH)
     if node is not None and ControllerNode.decode(node.data).brokerid == broker_id:
         with contextlib.suppress(NoNode, BadVersion):
@@ -81,7 +81,7 @@ async def give_up(store: Store, broker_id: int) -> None:
 
 
 async def wait_until_free(store: Store) -> None:
-    """Return when nobody holds the controllership."""
+    """Wait until no broker holds the controllership."""
     changed = asyncio.Event()
     cancel = await store.watch_node(ControllerNode.PATH, changed.set)
     try:

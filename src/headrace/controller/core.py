@@ -1,4 +1,4 @@
-"""What every decision of the controller starts from and ends in.
+"""Input and output of every decision of the controller.
 
 Owns the shapes: `Core` is what a decision may look at, `Decision` is what it yields, `Event` is
 what asks for one. Rule of order: a decision changes nothing. Its writes are made, group after
@@ -110,9 +110,9 @@ class Core(msgspec.Struct):
     config_rules: ConfigRules
     new_topic_id: Callable[[], UUID]
     random_below: Callable[[int], int]
-    # The incarnations of brokers that partitions' states already take into account.
+    # The broker epochs that the states of partitions already take into account.
     seen_epochs: dict[int, int] = {}
-    # The log directories that these incarnations had, by id.
+    # The ids of the log directories that brokers had under these epochs.
     seen_directories: dict[int, tuple[str, ...]] = {}
     # The brokers whose sessions live, registered or not.
     sessions: frozenset[int] = frozenset()
@@ -122,7 +122,7 @@ class Core(msgspec.Struct):
     # If a backup of the store is restored, the elections behind it use other epochs than those of the lost store.
     epoch_gap: int = 0
     elected: set[tuple[str, int]] = set()
-    # What the store takes in one write; None if there is no limit.
+    # The largest write that the store accepts, in bytes; None if there is no limit.
     max_group_bytes: int | None = None
 
     def fits(self, group: Group) -> bool:
@@ -208,7 +208,7 @@ class Core(msgspec.Struct):
 
 
 class Event(Protocol[A_co]):
-    """Something that happened or was asked for; it knows how it is decided upon."""
+    """A request to the controller or a change that it observed. `decide` makes the decision."""
 
     def decide(self, core: Core) -> Decision[A_co]:
         """Decide, without changing anything."""
@@ -216,7 +216,7 @@ class Event(Protocol[A_co]):
 
 
 class Controller(Protocol):
-    """Whoever can have an event decided: the controller itself, or a broker that asks it."""
+    """Has events decided: the driver on the controller's broker, the controller link on others."""
 
     async def ask(self, event: Event[A]) -> A:
         """Have something decided."""

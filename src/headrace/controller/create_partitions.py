@@ -46,7 +46,7 @@ class CreatePartitions(msgspec.Struct, frozen=True, kw_only=True):
     validate_only: bool = False
 
     def decide(self, core: Core) -> Decision[tuple[TopicAnswer, ...]]:
-        """Grow those that can; each stands for itself."""
+        """Add partitions to each topic that allows it. A refused topic does not affect the others."""
         names = Counter(topic.name for topic in self.topics)
         answers = []
         groups: list[Group] = []

@@ -1,4 +1,4 @@
-"""The controller's rim: becomes the controller when it is free, and then does one thing at a time.
+"""Controller driver: takes the controllership when it is free, and then handles one event at a time. A rim module.
 
 Owns the queue. Every broker runs a driver; at most one of them holds the controllership. Rule of order for
 each event: the `term` decides, writes and publishes; the listeners hear of it; the caller is answered.
@@ -109,7 +109,7 @@ class ControllerDriver:
 
     @property
     def state(self) -> ClusterState:
-        """The controller's own picture. Raises NotController."""
+        """The controller's own cluster state. Raises NotController."""
         if self._term is None:
             raise NotController(self.controller_id)
         return self._term.state
@@ -119,14 +119,14 @@ class ControllerDriver:
         await self._ready.wait()
 
     async def ask(self, event: Event[A]) -> A:
-        """Have something decided. Raises NotController where this broker is not it."""
+        """Have an event decided. Raises NotController if this broker is not the controller."""
         answer = await self._queued(event)
         if _touches_unclean_election(event):
             await self._queued(ElectOfflinePartitions())
         return answer
 
     async def balance_leaders(self) -> None:
-        """Give preferred leaders the lead where they can have it (auto.leader.rebalance)."""
+        """Elect preferred leaders where they are in sync (auto.leader.rebalance.enable)."""
         term = self._term
         if term is not None and (partitions := imbalanced(term.machine.core)):
             await self._queued(ElectLeaders(partitions=partitions))
@@ -134,7 +134,7 @@ class ControllerDriver:
     # How the changes get to the brokers.
 
     def listen(self, listener: Listener) -> None:
-        """Hear every batch of changes, in order, before the request behind it is answered.
+        """Call a listener with every batch of changes, in order, before the request that caused it is answered.
 
         The first batch that a listener hears is a snapshot, and so is the first of each controller.
         """
@@ -230,7 +230,7 @@ class ControllerDriver:
                 cancel()
 
     async def _answer(self, term: Term, event: Event[Any], future: asyncio.Future[Any]) -> None:
-        if future.done():  # whoever asked has gone
+        if future.done():  # the caller was cancelled
             return
         try:
             answer = await term.perform(event)
@@ -248,7 +248,7 @@ class ControllerDriver:
                 future.set_result(answer)
 
     async def _look(self, term: Term, signal: _Signal) -> None:
-        # Before the reading: a change that comes during it must signal again.
+        # Cleared before reading, because a change that comes during the reading must signal again.
         self._signals.discard(signal)
         if signal is _Signal.BROKERS_CHANGED:
             await term.look_at_brokers()
@@ -256,7 +256,7 @@ class ControllerDriver:
             raise controllership.ControllershipLost("the controllership was given to another")
 
     def _resign(self) -> None:
-        """Forget everything; whoever waits for an answer hears that we are not the controller."""
+        """End the term. Waiting requests fail with NotController."""
         self._term = None
         self.controller_id = -1
         self._wake_pulls()

@@ -1,4 +1,4 @@
-"""Who leads a partition. Pure functions on one partition; whoever calls writes the result down.
+"""Election of a partition's leader. Pure functions on one partition; the caller writes the result.
 
 The order of trust: a living member of the ISR; a living eligible leader replica; the last known
 leader, when neither ISR nor ELR has anyone left (nobody can know more than it does); and, only
@@ -45,7 +45,7 @@ def with_isr(
 
 
 def _trusting(partition: PartitionState, isr: tuple[int, ...]) -> PartitionState:
-    """The partition with this ISR, and nobody else who may be elected."""
+    """The partition with this ISR, and no other replica that may be elected."""
     return replace(partition, isr=isr, elr=(), last_known_elr=(), last_known_epoch=-1, emptied=())
 
 
@@ -95,7 +95,7 @@ def with_epoch(partition: PartitionState, leader_epoch: int) -> PartitionState:
 
 
 def without_leader(partition: PartitionState) -> PartitionState:
-    """The partition with nobody to lead it."""
+    """The partition without a leader."""
     if partition.leader == NO_LEADER:
         return partition
     return replace(partition, leader=NO_LEADER, leader_epoch=partition.leader_epoch + 1)
@@ -148,7 +148,7 @@ def elect(
     leader = unclean_leader(partition, candidates) if unclean else None
     if leader is None:
         return without_leader(partition)
-    # What others had, this leader need not have: nobody else is eligible any more.
+    # This leader may lack records that others have, so no other replica is eligible any more.
     outset = replace(_trusting(partition, ()), unclean_epoch=partition.leader_epoch + 1)
     return with_leader(outset, leader)
 

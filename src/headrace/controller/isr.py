@@ -23,14 +23,14 @@ ANY_BROKER_EPOCH = -1
 
 
 class IsrMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica that the leader holds for in sync, and the incarnation it saw."""
+    """A replica that the leader regards as in sync, and the broker epoch of its last fetch."""
 
     broker_id: int
     broker_epoch: int = ANY_BROKER_EPOCH
 
 
 class IsrProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a leader proposes for one partition."""
+    """The ISR that a leader proposes for one partition."""
 
     topic_id: UUID
     partition: int
@@ -112,7 +112,9 @@ def _fence(partition: PartitionState, proposal: IsrProposal, broker_id: int) -> 
         proposal.leader_epoch > partition.leader_epoch
         or proposal.partition_epoch > partition.partition_epoch
     ):
-        return ErrorCode.NOT_CONTROLLER  # it knows more than we do: a later controller is at work
+        return (
+            ErrorCode.NOT_CONTROLLER
+        )  # the leader knows a later state, so there is a later controller
     if proposal.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if partition.leader != broker_id:

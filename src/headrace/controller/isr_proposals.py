@@ -1,4 +1,4 @@
-"""Which changes of the ISR the leaders on one broker ask for, and what they make of the answers (pure).
+"""ISR changes that the leaders on one broker propose, and the effect of the controller's answers (pure).
 
 A proposal whose fate is not known stays in force, so that old and proposed members count, and is sent again; it ends with
 the controller's word on the partition. Only what the controller certainly did not take is withdrawn.

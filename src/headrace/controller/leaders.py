@@ -1,4 +1,4 @@
-"""Elections that somebody asks for: of preferred leaders, or unclean ones (ElectLeaders).
+"""Elections on request (ElectLeaders): of preferred leaders, or unclean ones.
 
 Owns when such an election is needed and possible. The preferred leader is the first replica of
 the assignment; giving it the lead spreads leaders as the placement meant it.
@@ -26,7 +26,7 @@ class ElectionType(enum.IntEnum):
 
 
 class ElectLeaders(msgspec.Struct, frozen=True, kw_only=True):
-    """Elections are wanted, for all partitions when none are named."""
+    """Elect leaders of these partitions, or of all partitions if none is named."""
 
     election_type: ElectionType = ElectionType.PREFERRED
     partitions: tuple[TopicPartition, ...] | None = None

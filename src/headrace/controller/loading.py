@@ -1,4 +1,4 @@
-"""From nodes to a picture: what a controller starts from when it becomes the controller.
+"""Loads the cluster state from the nodes of the coordination store, when a broker becomes the controller.
 
 Owns how the nodes fit together. What was left unfinished is found here: a partition without state
 comes out as new, and the nodes of a deleted topic come out as leftovers to be removed. A node that
@@ -85,7 +85,7 @@ async def load(store: Store, broker_id: int, controller_epoch: int) -> Picture:
 
 
 def picture_of(trees: Trees, election: ControllerElected) -> Picture:
-    """What the nodes say, put together."""
+    """Build the cluster state from the nodes."""
     picture = Picture()
     _add_deleted_topics(picture, trees.deleted_topics)
     unreadable_configs = _add_configs(picture, trees.configs)

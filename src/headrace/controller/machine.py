@@ -27,7 +27,7 @@ class ControllerMachine:
         return event.decide(self.core)
 
     def written(self, event: Event[A], decision: Decision[A]) -> None:
-        """The decision's writes were made: what it says is true now."""
+        """Apply the changes of a decision whose writes have succeeded."""
         self._story.append(f"{event!r:.500} -> {len(decision.changes)} changes")
         self.core.nodes.written(decision.groups)
         for change in decision.changes:

@@ -1,4 +1,4 @@
-"""On which brokers the replicas of new partitions go. Pure; where to start is given.
+"""Placement of the replicas of new partitions on brokers. Pure; the start index is given.
 
 The rule is the one Kafka used with ZooKeeper: first replicas go round the brokers, the others
 follow at a distance that grows by one with each round, so that the followers of one broker's

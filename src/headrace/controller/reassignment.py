@@ -25,7 +25,7 @@ replace = msgspec.structs.replace
 
 
 class PartitionAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one partition of a request."""
+    """The outcome for one partition of a request."""
 
     partition: TopicPartition
     error: ErrorCode = ErrorCode.NONE
@@ -106,7 +106,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListReassignments(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody wants to know what moves, of all partitions when none are named."""
+    """List reassignments under way of these partitions, or of all partitions if none is named."""
 
     partitions: tuple[TopicPartition, ...] | None = None
 
@@ -210,7 +210,7 @@ def _led(partition: PartitionState, core: Core, where: TopicPartition) -> Partit
 
 
 def _fenced(before: PartitionState, after: PartitionState) -> PartitionState:
-    """A replica that goes takes its log with it: if it is to come back, nothing that it said before may count.
+    """A removed replica deletes its log. If it is added again, none of its earlier fetches may count.
 
     So there is a new leader epoch, even for the same leader.
     """

@@ -1,4 +1,4 @@
-"""One controller epoch of a broker: what it knows, how it writes, and the changes that it has published.
+"""One controller epoch of a broker: its state, its fenced writes, and the changes that it has published.
 
 Owns the machine of this term and the stream of its changes. Rule of order for each event: decide, write under the fence of
 the controller epoch, change the state, publish. A write that is refused or uncertain means that the picture is wrong:
@@ -48,7 +48,7 @@ class Term:
         epoch_fence: controllership.EpochFence,
         publish: Callable[[ChangeBatch], None],
     ) -> None:
-        """`publish` hears every batch of changes, in order; the first is a snapshot."""
+        """`publish` is called with every batch of changes, in order. The first is a snapshot."""
         self._context = context
         self._epoch_fence = epoch_fence
         self._publish = publish
@@ -63,11 +63,11 @@ class Term:
 
     @property
     def state(self) -> ClusterState:
-        """The controller's own picture."""
+        """The controller's own cluster state."""
         return self.machine.core.state
 
     async def perform(self, event: Event[A]) -> A:
-        """Decide upon an event and make it true. Raises ControllershipLost, StoreFailed."""
+        """Decide upon an event, write the decision and publish its changes. Raises ControllershipLost, StoreFailed."""
         for _ in range(_ATTEMPTS):
             decision = await self._attempt(event)
             if decision is not None:
@@ -75,7 +75,7 @@ class Term:
         raise StoreFailed(f"no peace to decide in: {event!r:.200}")
 
     async def look_at_brokers(self) -> None:
-        """See who is registered now, and look after the partitions that it touches."""
+        """Read the registered brokers and update the partitions that a change of them concerns."""
         seen = await self._look(self.machine)
         # Once only: if everything has to be read again, the brokers are looked at then, and what was seen here is old.
         await self._attempt(seen)
@@ -88,7 +88,7 @@ class Term:
         return UpdateBrokers(registrations=registered)
 
     async def _attempt(self, event: Event[A]) -> Decision[A] | None:
-        """None if the picture was wrong; it is the newest one again by then."""
+        """Returns None if the state was out of date. It has been read again then."""
         machine = self.machine
         decision = machine.decide(event)
         try:
@@ -103,7 +103,7 @@ class Term:
         return decision
 
     async def catch_up(self) -> None:
-        """Read everything, look after every partition, and publish all of it."""
+        """Read the whole state, update every partition, and publish a snapshot."""
         context, epoch = self._context, self._epoch_fence.controller_epoch
         for _ in range(_ATTEMPTS):
             picture = await load(context.store, context.broker_id, epoch)
@@ -144,7 +144,7 @@ class Term:
             self._change_log = ChangeLog(epoch, first_offset=self._change_log.next_offset + 1)
             self._publish(self.snapshot())
             return
-        raise StoreFailed("no peace to read in")
+        raise StoreFailed(f"the state changed during each of {_ATTEMPTS} attempts to read it")
 
     async def _finalize_features(self, machine: ControllerMachine) -> bool:
         """False if the picture was wrong."""

@@ -58,7 +58,7 @@ def name_fault(name: str) -> str | None:
 
 
 class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic as it was asked for; -1 stands for the default."""
+    """A topic as requested; -1 means the default."""
 
     name: str
     num_partitions: int = -1
@@ -69,7 +69,7 @@ class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one topic of a request."""
+    """The outcome for one topic of a request."""
 
     name: str | None
     error: ErrorCode = ErrorCode.NONE
@@ -81,7 +81,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """Some topics are wanted."""
+    """Create topics, or only validate them."""
 
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
