@@ -124,7 +124,6 @@ class Cleaner:
     async def _compact(self, dirty: _Dirty) -> bool:
         """Run one job. Returns whether the log's clean offset has moved."""
         log = dirty.partition.log
-        truncations = log.truncations
         try:
             job = plan(log, dirty.state, now_ms=self._clock())
             progress = await self._rewrite(log, job)
@@ -145,7 +144,7 @@ class Cleaner:
         if progress.first_dirty_offset <= job.first_dirty_offset:
             return False
         if (
-            log.truncations == truncations
+            log.truncations == job.truncations
         ):  # after a truncation, other records may have been appended below that offset
             log.cleaned_to = progress.first_dirty_offset
         _logger.info(
@@ -173,8 +172,11 @@ class Cleaner:
                 if report.progress is not None:
                     return report.progress
                 if report.error is not None:
-                    # Not a fault: retention may have removed segments that the cleaner process was reading.
-                    if log.segments.first.base_offset > job.segments[0].base_offset:
+                    # Not a fault: the cleaner process was reading what retention or a truncation has removed meanwhile.
+                    if (
+                        log.segments.first.base_offset > job.segments[0].base_offset
+                        or log.truncations != job.truncations
+                    ):
                         return None
                     raise (
                         DiskFull(report.error)

@@ -42,6 +42,7 @@ class CompactionJob:
     last_written: Mapping[int, LastWritten]  # by producer id
     first_dirty_offset: int
     end_offset: int
+    truncations: int  # how often the log had been truncated
     now_ms: int
 
 
@@ -52,6 +53,7 @@ class RewrittenSegment:
     base_offset: int
     replaces: tuple[tuple[int, int], ...]  # (base offset, size), ascending
     sizes: SegmentSizes
+    truncations: int  # of the log, when the run was planned
 
 
 @dataclass(slots=True, kw_only=True)

@@ -199,6 +199,7 @@ class Compaction:
                 cleaned.time_index.file.size,
                 None if txn_file is None else txn_file.size,
             ),
+            truncations=self.job.truncations,
         )
 
     def _rewrite_into(

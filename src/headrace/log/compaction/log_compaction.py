@@ -53,6 +53,7 @@ def plan(log: PartitionLog, dirty: Cleanable, *, now_ms: int) -> CompactionJob:
         },
         first_dirty_offset=dirty.first_dirty_offset,
         end_offset=end_offset,
+        truncations=log.truncations,
         now_ms=now_ms,
     )
 
@@ -62,7 +63,9 @@ def install(log: PartitionLog, rewritten: RewrittenSegment, *, now_ms: int) -> b
     first, last = rewritten.replaces[0][0], rewritten.replaces[-1][0]
     replaced = [part for part in log.segments if first <= part.base_offset <= last]
     found = tuple((segment.base_offset, segment.size) for segment in replaced)
-    if log.is_closed or found != rewritten.replaces or log.segments.active in replaced:
+    # A segment that was truncated and appended to may have its old size again, with other records in it.
+    is_unchanged = found == rewritten.replaces and log.truncations == rewritten.truncations
+    if log.is_closed or not is_unchanged or log.segments.active in replaced:
         discard(log.disk, log.directory, rewritten)
         return False
     cleaned = Segment(

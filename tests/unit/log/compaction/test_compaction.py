@@ -384,6 +384,27 @@ def test_results_are_thrown_away_if_the_log_has_changed(keyed: KeyedLog) -> None
     assert keyed.pairs() == [(2, b"a", b"3")]
 
 
+def test_results_are_thrown_away_if_the_log_has_its_old_size_again_after_a_truncation(
+    keyed: KeyedLog,
+) -> None:
+    """A follower cuts to its leader's log and fetches other records of the same size."""
+    keyed.put((b"a", b"1"))
+    keyed.put((b"b", b"1"))
+    keyed.put((b"a", b"2"))
+    keyed.roll()
+    size = keyed.log.segments.first.size
+    job = plan(keyed.log, keyed.assess(), now_ms=keyed.now_ms)
+    (rewritten,) = Compaction(OsDisk(), job).rewrite()
+    keyed.log.truncate_to(1, now_ms=keyed.now_ms)
+    keyed.put((b"c", b"1"))
+    keyed.put((b"d", b"1"))
+    keyed.roll()
+    assert keyed.log.segments.first.size == size
+    assert not install(keyed.log, rewritten, now_ms=keyed.now_ms)
+    assert list(keyed.directory.glob("*.cleaned")) == []
+    assert keyed.pairs() == [(0, b"a", b"1"), (1, b"c", b"1"), (2, b"d", b"1")]
+
+
 def test_results_can_be_discarded(keyed: KeyedLog) -> None:
     keyed.put_by(7, (b"a", b"1"), (b"a", b"2"), transactional=True)
     keyed.end(7, ABORT)
