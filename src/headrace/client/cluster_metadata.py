@@ -1,4 +1,4 @@
-"""What metadata says about a cluster: its brokers, its controller, its topics, and who leads their partitions. Blocking.
+"""Metadata of a cluster: its brokers, its controller, its topics, and the leaders of their partitions. Blocking.
 
 Owns the connections and the newest answers of the cluster; one thread uses it. What was found is kept until somebody found it
 wrong and calls `forget` or `forget_cluster`. It repeats no request: whoever asks knows how long an answer is worth waiting for.

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: Kafka's murmur2, so that Java, librdkafka (murmur2) and we agree."""
+"""Partition of a key: Kafka's murmur2, so that Java, librdkafka (murmur2) and we agree."""
 
 from typing import Final
 

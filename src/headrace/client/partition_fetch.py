@@ -150,7 +150,7 @@ class PartitionFetch:
             self._under_way = None
 
     def _begin(self, offset: int) -> bool:
-        """Ask for what comes next. False where nobody could be asked."""
+        """Send the next fetch. Returns False if no replica could be reached."""
         replica = self._leaders.read_replicas.replica_for(self._partition, self._time.now_s())
         self._asks_replica = replica is not None
         try:

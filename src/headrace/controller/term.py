@@ -72,7 +72,9 @@ class Term:
             decision = await self._attempt(event)
             if decision is not None:
                 return decision.answer
-        raise StoreFailed(f"no peace to decide in: {event!r:.200}")
+        raise StoreFailed(
+            f"the state changed during each of {_ATTEMPTS} attempts to write: {event!r:.200}"
+        )
 
     async def look_at_brokers(self) -> None:
         """Read the registered brokers and update the partitions that a change of them concerns."""

@@ -146,7 +146,7 @@ class BrokerRegistration:
         self._lost = False
         self._is_leaving = False
         self.epoch = -1
-        # Nothing was lost since that incarnation, by crash or otherwise.
+        # This broker has lost no records since that run, by a crash or otherwise.
         self.clean_since_epoch = node.clean_since_epoch
         # From the start: a session may be over before `run` has its first turn.
         self._stop_hearing = store.on_session(self._heard)
@@ -163,7 +163,7 @@ class BrokerRegistration:
                 elif not self._lost:
                     return self._registered(epoch)
             except (NodeExists, NoNode, BadVersion):
-                continue  # somebody wrote between our reading and our writing
+                continue  # another broker wrote between our read and our write
             except (SessionLost, WriteUncertain) as error:
                 _logger.info("broker %d registers once more: %s", self._broker_id, error)
                 await asyncio.sleep(_RETRY_S)

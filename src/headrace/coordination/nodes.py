@@ -1,4 +1,4 @@
-"""What stands at which path: one class per kind of node, each with `path`, `encode`, `decode`.
+"""Nodes of the coordination store: one class per kind of node, each with `path`, `encode`, `decode`.
 
 Owns the layout, which is that of Kafka with ZooKeeper wherever Kafka has such a node (see
 docs/formats/znodes.md). Must not know who reads or writes. A node's JSON carries its format's

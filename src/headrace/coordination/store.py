@@ -1,4 +1,4 @@
-"""What a coordination store is: a tree of versioned nodes with conditional writes.
+"""Interface of a coordination store: a tree of versioned nodes with conditional writes.
 
 Owns the vocabulary (nodes, operations, failures, session states) and the contract; knows no
 implementation. Both implementations pass the same contract tests.
@@ -163,7 +163,7 @@ class Store(Protocol):
         ...
 
     async def get_tree(self, path: str, shortcut: Shortcut | None = None) -> dict[str, Node]:
-        """Read every node below `path` that holds data, by path. Not one moment's picture."""
+        """Read every node below `path` that holds data, by path. Not a snapshot: nodes may change while others are read."""
         ...
 
     async def children(self, path: str) -> list[str]:

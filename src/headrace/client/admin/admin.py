@@ -1,4 +1,4 @@
-"""Finds the broker that can answer, asks it, and asks again where the cluster was only moving.
+"""Admin client: sends each request to the broker that can answer it, and repeats it after errors that pass.
 
 It owns when a request is repeated: after lost connections and errors that pass (`retries`), until `timeout_s` after the call
 began; everything else is the caller's.
