@@ -82,3 +82,44 @@ def test_a_formatted_broker_needs_no_zookeeper(tmp_path: Path) -> None:
         )
         assert told.stdout == "Cluster ID: the-cluster\n"
         assert "zookeeper.connect is not used" in broker.log_tail()
+
+
+def test_recovering_the_store_has_to_be_confirmed(settings: str, tmp_path: Path) -> None:
+    """A broker of a larger cluster whose settings lack `zookeeper.connect` would become a second cluster."""
+    store = tmp_path / "a" / "coordination.sqlite"
+    nameless = storage("recover", "-c", settings, "--without-zookeeper")
+    assert (nameless.exit_code, nameless.stdout) == (1, "")
+    assert "no meta.properties names a cluster" in nameless.stderr
+
+    assert storage("format", "-t", "the-cluster", "-c", settings).exit_code == 0
+    needless = storage("recover", "-c", settings, "--without-zookeeper")
+    assert needless.exit_code == 1
+    assert f"{store} is there" in needless.stderr
+
+    for path in store.parent.glob(f"{store.name}*"):
+        path.unlink()
+    before = names_below(tmp_path)
+    unsure = storage("recover", "-c", settings)
+    assert (unsure.exit_code, unsure.stdout) == (1, "")
+    assert "it is not sure that the cluster the-cluster was this broker alone" in unsure.stderr
+    assert "add --without-zookeeper" in unsure.stderr
+    assert names_below(tmp_path) == before
+
+    with_zookeeper = tmp_path / "with-zookeeper.properties"
+    with_zookeeper.write_text(
+        f"broker.id=7\nzookeeper.connect=localhost:1\nlog.dirs={tmp_path}/a,{tmp_path}/b\n"
+    )
+    before = names_below(tmp_path)
+    of_many = storage("recover", "-c", str(with_zookeeper), "--without-zookeeper")
+    assert (of_many.exit_code, of_many.stdout) == (1, "")
+    assert "restore ZooKeeper from a backup" in of_many.stderr
+    assert names_below(tmp_path) == before
+
+    sure = storage("recover", "-c", settings, "--without-zookeeper")
+    assert sure.exit_code == 0, sure.stderr
+    assert "Recovered 0 topics of the cluster the-cluster." in sure.stdout
+    assert store.exists()
+
+
+def names_below(directory: Path) -> set[Path]:
+    return set(directory.rglob("*"))

@@ -126,6 +126,12 @@ class Story:
 
         self.try_to(change)
 
+    def check_files(self) -> None:
+        """What a roll or a cut could not finish leaves no segment behind that only the directory knows."""
+        names = {each.name for each in self.disk.list_files(DIRECTORY)}
+        found = {name.split(".")[0] for name in names if name.endswith(SEGMENT_SUFFIXES[0])}
+        assert found == {offset_name(each.base_offset) for each in self.log.segments}
+
     def check(self, log: PartitionLog) -> None:
         found = [
             segment.batch_bytes(batch) for segment in log.segments for batch in segment.batches()
@@ -197,6 +203,8 @@ def test_a_full_disk_costs_only_what_was_refused(
             story.check(open_sample(story.disk, CONFIG))
             continue
         story.check(story.log)
+        if not lasts:  # else what was begun could not be taken back; opening the log does that
+            story.check_files()
         rolls(story)
         story.check(story.log)
         recovery_point = story.log.recovery_point
