@@ -43,7 +43,7 @@ VARIANTS: dict[Variant, Caught] = {
         715, (Fault.WIPE, Fault.BLACKOUT), lambda plan: plan.min_insync_replicas >= 2
     ),
     broken.forgets_what_it_proposed: Caught(31, (Fault.SPLIT, Fault.SEAT, Fault.PAUSE)),
-    broken.keeps_the_eligible_when_the_minimum_changes: Caught(877, (Fault.MINIMUM,)),
+    broken.keeps_the_eligible_when_the_minimum_changes: Caught(832, (Fault.MINIMUM,)),
     broken.commits_by_its_own_minimum: Caught(877, (Fault.MINIMUM,)),
     broken.outlives_its_lease: Caught(550, (Fault.SILENCE,)),
     broken.ignores_an_overdue_session: Caught(99, (Fault.SILENCE,)),

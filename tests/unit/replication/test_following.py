@@ -92,6 +92,17 @@ def test_what_is_committed_and_not_here_is_the_lag() -> None:
     assert found == [0, 4, 0]
 
 
+def test_the_leader_is_told_of_a_deletion_that_is_on_the_disk() -> None:
+    """DeleteRecords is answered by it: a follower that was killed now would have the records back."""
+    follower = following(high_watermark=5)
+    answer = PartitionData(high_watermark=5, log_start_offset=3)
+    assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.GO_ON
+    assert follower.log.log_start_offset == 3
+    assert question(follower, max_bytes=1).log_start_offset == 0
+    follower.log.checkpointed_start = 3
+    assert question(follower, max_bytes=1).log_start_offset == 3
+
+
 def stored(first: int, count: int) -> bytes:
     """Batches of epoch 4, one record each, as the leader has them from `first` on."""
     made = b""

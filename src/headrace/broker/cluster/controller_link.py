@@ -3,7 +3,7 @@
 If this broker is the controller, both are calls. Otherwise each uses a connection of its own to the address that the controller
 registered. A change is applied once and in order: the stream of each controller starts with a
 snapshot, and batches of an older controller are dropped. When another broker becomes the
-controller, connections to the former one are dropped, because it may hang without closing them. A broker that cannot read the changes of a newer
+controller, connections and dials to the former one are dropped, because it may hang, or its machine be lost, without closing them. A broker that cannot read the changes of a newer
 controller keeps the cluster state that it has, and tries again.
 """
 
@@ -65,6 +65,7 @@ class ControllerLink:
         self._asking_id = -1
         self._pulling: AsyncConnection | None = None
         self._pulling_id = -1
+        self._dials: dict[asyncio.Timeout, int] = {}  # connections being made → to which broker
         self._pause_s = _RETRY_S
         self._controller_node_changed = asyncio.Event()
         # Awaited before a creation is answered: this broker has applied its roles for the new partitions.
@@ -129,9 +130,17 @@ class ControllerLink:
             await connection.close()
 
     async def _connect(self, controller_id: int) -> AsyncConnection:
-        """Connect to the controller, which must be another broker."""
+        """Connect to the controller, which must be another broker. TimeoutError once yet another broker is the controller."""
         if controller_id in (-1, self._broker_id):
             raise NotController(-1)
+        async with asyncio.timeout(None) as dial:
+            self._dials[dial] = controller_id
+            try:
+                return await self._dial(controller_id)
+            finally:
+                del self._dials[dial]
+
+    async def _dial(self, controller_id: int) -> AsyncConnection:
         node = await self._store.get(BrokerNode.path(controller_id))
         if node is None:
             raise NotController(-1)
@@ -202,14 +211,21 @@ class ControllerLink:
                     await asyncio.sleep(_RETRY_S)
                     changed.set()
                     continue
-                if self._asking is not None and self._asking_id != controller_id:
-                    self._asking.abort()
-                if self._pulling is not None and self._pulling_id != controller_id:
-                    self._pulling.abort()
+                self._give_up_others(controller_id)
         finally:
             cancel()
             if self._asking is not None:
                 self._asking.abort()
+
+    def _give_up_others(self, controller_id: int) -> None:
+        """Wait no longer for brokers that do not hold the controllership."""
+        if self._asking is not None and self._asking_id != controller_id:
+            self._asking.abort()
+        if self._pulling is not None and self._pulling_id != controller_id:
+            self._pulling.abort()
+        for dial, broker_id in self._dials.items():
+            if broker_id != controller_id and not dial.expired():
+                dial.reschedule(asyncio.get_running_loop().time())
 
     async def _pull(self, apply: Callable[[ChangeBatch], None]) -> None:
         self._pulling_id = await holder(self._store)

@@ -14,7 +14,7 @@ from headrace.client.exchange import Disconnected
 from headrace.controller.driver import NotController
 from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.coordination.nodes import BrokerNode, ControllerNode
-from headrace.coordination.store import StoreFailed
+from headrace.coordination.store import ANY_VERSION, StoreFailed
 from headrace.testing.memory_store import MemoryStore, MemoryTree
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.internal import (
@@ -28,11 +28,30 @@ from tests.unit.client.answers import answer_frame
 from tests.unit.client.test_async_connection import MemoryTransport
 from tests.unit.controller.cluster_model import PlainRules
 
-US, CONTROLLER = 1, 2
+US, CONTROLLER, NEXT = 1, 2, 3
 
 
 async def not_dialled(host: str, port: int, *, client_id: str) -> AsyncConnection:
     raise AssertionError(f"{host} is dialled")
+
+
+async def store_with_controller() -> MemoryStore:
+    store = MemoryStore(MemoryTree())
+    await store.open()
+    await register(store, CONTROLLER, "there")
+    await store.create(ControllerNode.PATH, ControllerNode(CONTROLLER, "0").encode())
+    return store
+
+
+async def register(store: MemoryStore, broker_id: int, host: str) -> None:
+    node = BrokerNode(
+        listener_security_protocol_map={},
+        endpoints=(f"CLIENTS://{host}:9092", f"INTERNAL://{host}:9093"),
+        host=host,
+        port=9092,
+        timestamp="0",
+    )
+    await store.create(BrokerNode.path(broker_id), node.encode(), parents=True)
 
 
 async def told_when_it_ends(
@@ -48,17 +67,7 @@ async def told_when_it_ends(
         assert (host, port, client_id) == ("there", 9093, f"broker-{US}")
         return connection
 
-    store = MemoryStore(MemoryTree())
-    await store.open()
-    node = BrokerNode(
-        listener_security_protocol_map={},
-        endpoints=("CLIENTS://there:9092", "INTERNAL://there:9093"),
-        host="there",
-        port=9092,
-        timestamp="0",
-    )
-    await store.create(BrokerNode.path(CONTROLLER), node.encode(), parents=True)
-    await store.create(ControllerNode.PATH, ControllerNode(CONTROLLER, "0").encode())
+    store = await store_with_controller()
     driver = make_driver(store, US, PlainRules())
     link = ControllerLink(driver, store, US, "INTERNAL", connect, told.append)
     pulling = asyncio.create_task(link._pull(lambda _: None))
@@ -87,6 +96,36 @@ def test_one_with_somebody_who_is_not_the_controller_is_not() -> None:
         connection.data_received(answer_frame(0, refusal, 0))
 
     assert asyncio.run(told_when_it_ends(refuse, NotController)) == []
+
+
+def test_a_dial_is_given_up_when_another_broker_is_the_controller() -> None:
+    """The machine of the former controller is gone: nothing answers, for as long as the system tries."""
+
+    async def story() -> None:
+        store = await store_with_controller()
+        await register(store, NEXT, "elsewhere")
+        dialled: asyncio.Queue[str] = asyncio.Queue()
+
+        async def connect(host: str, port: int, *, client_id: str) -> AsyncConnection:
+            dialled.put_nowait(host)
+            await asyncio.Event().wait()
+            raise AssertionError("never")
+
+        link = ControllerLink(make_driver(store, US, PlainRules()), store, US, "INTERNAL", connect)
+        following = asyncio.create_task(link.follow(lambda _: None))
+        assert await dialled.get() == "there"
+        asking = asyncio.create_task(link.ask(AllocateProducerIds(broker_id=1, broker_epoch=1)))
+        assert await dialled.get() == "there"
+        await store.set(
+            ControllerNode.PATH, ControllerNode(NEXT, "0").encode(), version=ANY_VERSION
+        )
+        async with asyncio.timeout(20):
+            assert [await dialled.get() for _ in range(2)] == ["elsewhere", "elsewhere"]
+        for task in (asking, following):
+            task.cancel()
+        await asyncio.gather(asking, following, return_exceptions=True)
+
+    asyncio.run(story())
 
 
 def test_a_question_of_a_newer_broker_is_answered(caplog: pytest.LogCaptureFixture) -> None:
