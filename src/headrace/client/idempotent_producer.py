@@ -1,7 +1,8 @@
 """Writes record batches so that a repeated request never doubles a record, blocking, one request per leader under way.
 
 It owns a producer id and the next sequence of every partition. The order of a partition's runs is kept: the next one is sent
-when the last one is acknowledged. After any error it is of no more use, because nobody knows which sequences arrived.
+when the last one is acknowledged. With an `OpenTransaction` the records are part of that transaction, which is ended elsewhere
+(`transaction_coordinator`): nothing here commits or aborts. After any error it is of no more use, because nobody knows which sequences arrived.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from headrace.client.cluster_metadata import NO_LEADER, TopicView
 from headrace.client.exchange import Disconnected, highest_common_version
 from headrace.client.leaders import Leaders
 from headrace.client.retries import passes_for_writer
+from headrace.client.transaction_coordinator import (
+    LAST_PRODUCE_WITHOUT_ADD,
+    OpenTransaction,
+    TransactionCoordinator,
+)
 from headrace.errors import HeadraceError
 from headrace.ids import NO_LEADER_EPOCH, NO_PRODUCER_ID, NO_TOPIC_ID, TopicPartition
 from headrace.records.batch_view import (
@@ -95,12 +101,26 @@ class _Lane:
 class IdempotentProducer:
     """Writes runs of records. Not to be used again after an error."""
 
-    def __init__(self, leaders: Leaders, settings: ProduceSettings) -> None:
+    def __init__(
+        self,
+        leaders: Leaders,
+        settings: ProduceSettings,
+        *,
+        transaction: OpenTransaction | None = None,
+        coordinator: TransactionCoordinator | None = None,
+    ) -> None:
+        """`coordinator` is needed for a `transaction` whose partitions are not added implicitly."""
         self._leaders = leaders
         self._settings = settings
+        self._transaction = transaction
+        self._coordinator = coordinator
+        self._added: set[TopicPartition] = set()
         self._lanes: dict[TopicPartition, _Lane] = {}
         self._producer_id: int = NO_PRODUCER_ID
         self._producer_epoch = -1
+        if transaction is not None:
+            self._producer_id = transaction.producer_id
+            self._producer_epoch = transaction.producer_epoch
         self._under_way: list[tuple[Connection, list[TopicPartition]]] = []
         self._patience = leaders.time.patience(settings.give_up_after_s)
 
@@ -134,6 +154,7 @@ class IdempotentProducer:
             self._take_producer_id()
         for partition, run in runs:
             self._lanes.setdefault(partition, _Lane()).runs.append(run)
+        self._add_partitions()
         self._begin(now_ms)
 
     def flush(self, now_ms: int) -> None:
@@ -142,6 +163,20 @@ class IdempotentProducer:
             if not self._under_way:
                 self._begin(now_ms)
             self._finish()
+
+    def _add_partitions(self) -> None:
+        transaction, coordinator = self._transaction, self._coordinator
+        if transaction is None or transaction.adds_implicitly:
+            return
+        assert coordinator is not None, "partitions have to be added"
+        fresh = self._lanes.keys() - self._added
+        refusal = coordinator.add_partitions(transaction, fresh) if fresh else None
+        if refusal is not None:
+            raise ProduceFailed(
+                f"{min(fresh)} cannot be added to the transaction of {transaction.transactional_id}:"
+                f" {refusal.error_code.name}: {refusal.text}"
+            )
+        self._added |= fresh
 
     def _take_producer_id(self) -> None:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
@@ -193,7 +228,9 @@ class IdempotentProducer:
                 lane.batch = self._batch(lane, now_ms)
             entry = PartitionProduceData(index=partition.partition, records=lane.batch)
             by_topic.setdefault(partition.topic, []).append(entry)
+        transaction = self._transaction
         request = ProduceRequest(
+            transactional_id=None if transaction is None else transaction.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=[
@@ -202,7 +239,10 @@ class IdempotentProducer:
             ],
         )
         try:
-            connection.begin(request, highest_common_version(request, connection.negotiate()))
+            version = highest_common_version(request, connection.negotiate())
+            if transaction is not None and not transaction.adds_implicitly:
+                version = min(version, LAST_PRODUCE_WITHOUT_ADD)
+            connection.begin(request, version)
         except Disconnected:
             self._leaders.brokers.drop(connection)
             return False
@@ -227,7 +267,9 @@ class IdempotentProducer:
             leader_epoch=NO_LEADER_EPOCH,
             magic=MAGIC,
             crc=0,
-            attributes=attributes_of(codec=settings.codec),
+            attributes=attributes_of(
+                codec=settings.codec, transactional=self._transaction is not None
+            ),
             last_offset_delta=run.record_count - 1,
             base_timestamp=now_ms,
             max_timestamp=now_ms,

@@ -17,6 +17,7 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.databases.tables import default_settle
 from headrace.pipelines.options.known_options import SINK_OPTIONS, checked, duration_ms
 from headrace.pipelines.options.schema_options import SCHEMA_FORMATS, parse_formats
+from headrace.pipelines.options.sink_options import EXACTLY_ONCE
 from headrace.pipelines.options.source_options import parse_source_options
 from headrace.pipelines.pipeline import (
     SQL,
@@ -37,6 +38,9 @@ from headrace.pipelines.spark.errors import first_words, thrown_by_java
 _SDP = re.compile(r"pyspark\.pipelines|from pyspark import .*\bpipelines\b")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SPARK = "spark"  # an argument of this name is the session
+_ISOLATION_LEVEL = "kafka.isolation.level"
+# Who asks for one of these has chosen: records of a writer without acknowledgements or sequences cannot be exact.
+_GUARANTEES = ("deliveryGuarantee", "kafka.acks", "kafka.enable.idempotence")
 
 
 def require_file(path: Path) -> None:
@@ -234,6 +238,28 @@ def topic_options(
     if schema_registry and has_schemas(dataset):
         options["schemaRegistry"] = schema_registry
     return {**options, **dataset.options}
+
+
+def source_options(dataset: Topic) -> dict[str, str]:
+    """What a pipeline reads topics with where its file says nothing: records of aborted transactions are none."""
+    if _has(dataset, _ISOLATION_LEVEL):
+        return {}
+    return {_ISOLATION_LEVEL: "read_committed"}
+
+
+def sink_options(flow: Flow, definitions: Definitions) -> dict[str, str]:
+    """What a flow writes a topic with where the pipeline's file says nothing: exactly once, from topics to a topic."""
+    into = flow.into
+    sources = [definitions.sources[name] for name in sources_of(flow, definitions)]
+    if not isinstance(into, Topic) or any(_has(into, name) for name in _GUARANTEES):
+        return {}
+    if not all(isinstance(each.dataset, Topic) for each in sources):
+        return {}
+    return {"deliveryGuarantee": EXACTLY_ONCE}
+
+
+def _has(dataset: Topic, option: str) -> bool:
+    return option.lower() in (name.lower() for name in dataset.options)
 
 
 def has_schemas(dataset: Topic, column: str = "") -> bool:

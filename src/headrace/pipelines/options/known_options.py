@@ -63,7 +63,15 @@ READ_ONLY: Final = (
 BATCH_ONLY: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 SOURCE_OPTIONS: Final = (*READ_ONLY, *BATCH_ONLY, *STREAM_ONLY)
-SINK_OPTIONS: Final = ("topic", "includeHeaders", "deliveryGuarantee", *FORMAT_OPTIONS)
+SINK_OPTIONS: Final = (
+    "topic",
+    "includeHeaders",
+    "deliveryGuarantee",
+    "txnAppId",
+    "txnVersion",
+    "failOnDataLoss",
+    *FORMAT_OPTIONS,
+)
 # Spark gives these to a source or a sink as well.
 SPARKS_OWN: Final = ("path", "checkpointLocation", "queryName", "outputMode", "mergeSchema")
 KAFKA_SETTINGS: Final = (
@@ -87,6 +95,7 @@ KAFKA_SETTINGS: Final = (
     "compression.lz4.level",
     "compression.zstd.level",
     "enable.idempotence",
+    "transaction.timeout.ms",
 )
 # Names of Confluent's serializers, and how long the registry is waited for.
 REGISTRY_SETTINGS: Final = (
@@ -110,6 +119,7 @@ REFUSED_SETTINGS: Final = {
     "key.serializer": "use keyFormat, or functions of DataFrames",
     "value.serializer": "use valueFormat, or functions of DataFrames",
     "enable.auto.commit": "offsets are kept in Spark's checkpoint; commitGroup shows them to a group",
+    "transactional.id": "deliveryGuarantee=exactly-once makes its own, from the query's id",
     "interceptor.classes": "there is no Java here to run interceptors",
 }
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?")

@@ -44,6 +44,10 @@ _ACKS: Final = {
     "1": 1,
     "0": 1,
 }  # an answer is waited for in any case
+AT_LEAST_ONCE: Final = "at-least-once"
+EXACTLY_ONCE: Final = "exactly-once"
+# The brokers' default of transaction.max.timeout.ms: a driver may need minutes until it is back to finish a batch.
+_TRANSACTION_TIMEOUT_MS: Final = 900_000
 _CODECS: Final = {"none": Codec.NONE} | {
     each.name.lower(): each for each in Codec if each is not Codec.NONE
 }
@@ -58,6 +62,11 @@ class SinkOptions:
     topic: str
     batch_bytes: int
     settings: ProduceSettings
+    exactly_once: bool
+    transaction_timeout_ms: int
+    fail_on_data_loss: bool
+    txn_app_id: str  # with txn_version: names a batch write, so that its repetition writes nothing
+    txn_version: int | None
     key: FormatOptions
     value: FormatOptions
     registry: RegistryOptions | None
@@ -70,7 +79,10 @@ def parse_sink_options(given: dict[str, str], schema: StructType) -> SinkOptions
     """Raises OptionError for options or columns that make no sense."""
     options = checked(given, SINK_OPTIONS, where="a sink")
     require_plaintext(options)
-    options.one_of("deliveryGuarantee", ("at-least-once",), "at-least-once")
+    exactly_once = (
+        options.one_of("deliveryGuarantee", (AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
+        == EXACTLY_ONCE
+    )
     topic = options.text("topic").strip()
     key, value, registry = parse_formats(options)
     formats = {"key": key, "value": value}
@@ -97,7 +109,14 @@ def parse_sink_options(given: dict[str, str], schema: StructType) -> SinkOptions
         client_id=options.kafka("client.id", "headrace-spark"),
         topic=topic,
         batch_bytes=max(options.kafka_number("batch.size", BATCH_BYTES), 1),
-        settings=_settings(options),
+        settings=_settings(options, exactly_once=exactly_once),
+        exactly_once=exactly_once,
+        transaction_timeout_ms=options.kafka_number(
+            "transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS
+        ),
+        fail_on_data_loss=options.flag("failOnDataLoss", otherwise=True),
+        txn_app_id=_txn_app_id(options, exactly_once=exactly_once),
+        txn_version=options.number("txnVersion", at_least=0),
         key=key,
         value=value,
         registry=registry,
@@ -112,11 +131,26 @@ def _arrow_types(schema: StructType) -> dict[str, pa.DataType]:
     return {each.name: to_arrow_type(each.dataType, timezone="UTC") for each in schema.fields}
 
 
-def _settings(options: Options) -> ProduceSettings:
+def _txn_app_id(options: Options, *, exactly_once: bool) -> str:
+    if options.has("txnAppId") != options.has("txnVersion"):
+        raise OptionError("txnAppId and txnVersion name a batch together: one of them is missing")
+    if options.has("txnAppId") and not exactly_once:
+        raise OptionError("txnAppId and txnVersion need deliveryGuarantee=exactly-once")
+    app_id = options.text("txnAppId").strip()
+    if options.has("txnAppId") and not app_id:
+        raise OptionError("txnAppId is empty")
+    return app_id
+
+
+def _settings(options: Options, *, exactly_once: bool) -> ProduceSettings:
     acks = _ACKS[options.one_of("kafka.acks", _ACKS, "all")]
     idempotent = options.flag("kafka.enable.idempotence", otherwise=acks == ACKS_ALL)
     if idempotent and acks != ACKS_ALL:
         raise OptionError("kafka.enable.idempotence=true needs kafka.acks=all")
+    if exactly_once and not idempotent:
+        raise OptionError(
+            "deliveryGuarantee=exactly-once needs kafka.acks=all and kafka.enable.idempotence=true"
+        )
     name = options.one_of("kafka.compression.type", _CODECS, "none")
     level = f"kafka.compression.{name}.level"
     return ProduceSettings(

@@ -14,11 +14,14 @@ from headrace.pipelines.definitions.pipeline_file import (
     inputs_of,
     letter_writers,
     settle_ms,
+    sink_options,
     slips_told,
+    source_options,
     sources_of,
     topic_options,
     without_dead_letters,
 )
+from headrace.pipelines.options.sink_options import EXACTLY_ONCE
 from headrace.pipelines.pipeline import (
     SQL,
     Database,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 LETTER_WRITERS = "dead_letter_writers.json"  # in the pipeline's directory: by source, the flow that writes its letters
+QUERY_ID = "sql.streaming.queryId"  # a local property of the thread that runs a query's batches
 RECORD_COLUMNS = frozenset({"key", "value", "topic", "partition", "headers"})
 
 
@@ -113,7 +117,7 @@ class Datasets:
         dataset = source.dataset
         match dataset:
             case Topic():
-                options = self._topic_options(dataset)
+                options = source_options(dataset) | self._topic_options(dataset)
                 if is_quiet:
                     options = without_dead_letters(options)
                 frame = reader.format("headrace").options(subscribe=dataset.name, **options).load()
@@ -196,11 +200,15 @@ class Datasets:
         into = flow.into
         match into:
             case Topic():
-                options = {"topic": into.name, **self._topic_options(into)}
+                options = {
+                    "topic": into.name,
+                    **sink_options(flow, self._definitions),
+                    **self._topic_options(into),
+                }
                 records = as_records(frame, into)
                 if flow.mode == "update":
                     # Spark gives a sink written in Python no updates; batch by batch they are rows like any other.
-                    return records.writeStream.foreachBatch(_append("headrace", options))
+                    return records.writeStream.foreachBatch(_append_to_topic(options))
                 return records.writeStream.format("headrace").options(**options)
             case Files():
                 writer = frame.writeStream.format(into.format).option("path", into.path)
@@ -301,6 +309,28 @@ def as_records(frame: DataFrame, into: Topic) -> DataFrame:
 def _append(its_format: str, options: dict[str, str]) -> Any:
     def append(frame: DataFrame, _batch_id: int) -> None:
         frame.write.format(its_format).mode("append").options(**options).save()
+
+    return append
+
+
+def _append_to_topic(options: dict[str, str]) -> Any:
+    """Appends batches that are named by the query and the batch, so that a repeated one is written once."""
+    named = any(
+        name.lower() == "deliveryguarantee" and value.strip().lower() == EXACTLY_ONCE
+        for name, value in options.items()
+    )
+
+    def append(frame: DataFrame, batch_id: int) -> None:
+        batch = dict(options)
+        if named:
+            query_id = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+            if query_id is None:
+                raise DefinitionError(
+                    f"this Spark does not tell the id of the query ({QUERY_ID}), which names the batches: use"
+                    " deliveryGuarantee=at-least-once"
+                )
+            batch |= {"txnAppId": query_id, "txnVersion": str(batch_id)}
+        frame.write.format("headrace").mode("append").options(**batch).save()
 
     return append
 

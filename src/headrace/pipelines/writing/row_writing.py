@@ -7,7 +7,8 @@ in processes of their own, and loading both takes longer than the answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,29 +22,83 @@ from headrace.pipelines.cluster.task_clients import drop_producer, producer_for
 from headrace.pipelines.options.known_options import OptionError
 from headrace.pipelines.records.batch_encoding import Columns, Run, encode_headers, runs_of
 from headrace.pipelines.records.key_partitions import partitions_of_keys
+from headrace.pipelines.writing.exactly_once import (
+    BatchIdentity,
+    TaskResult,
+    drop_sink,
+    sink_for,
+)
 
 if TYPE_CHECKING:
+    from headrace.client.transaction_coordinator import OpenTransaction
     from headrace.pipelines.columns.encoding import ColumnEncoder
     from headrace.pipelines.options.sink_options import SinkOptions
     from headrace.pipelines.records.record_spans import Int64s
 
 CHUNK_BYTES: Final = 64 * 1024 * 1024
+_ABANDON_S: Final = 5.0  # a task that failed does not wait longer for its transaction to be aborted
 
 
 def write_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions) -> int:
     """Write rows; return how many, when they are acknowledged. Raises ProduceFailed."""
     producer = producer_for(options.bootstrap_servers, options.client_id, options.settings)
-    spread = _Spread(producer, options)
-    count = 0
     try:
-        for batch in batches:
-            for chunk in _chunks(batch):
-                producer.send(spread.runs(chunk), _now_ms())
-                count += chunk.num_rows
-        producer.flush(_now_ms())
+        return _sent(batches, producer, options)
     except HeadraceError:
         drop_producer(producer)
         raise
+
+
+def write_rows_in_transaction(
+    batches: Iterator[pa.RecordBatch],
+    options: SinkOptions,
+    batch: BatchIdentity,
+    transactional_id: str,
+) -> TaskResult:
+    """Write rows in a transaction that stays open. Without rows there is none; rows of a decided batch are passed over.
+
+    Raises HeadraceError.
+    """
+    first = next((each for each in batches if each.num_rows), None)
+    if first is None:
+        return TaskResult(record_count=0, transaction=None)
+    sink = sink_for(options.bootstrap_servers, options.client_id, options.settings.give_up_after_s)
+    transaction = None
+    try:
+        if sink.is_decided(batch):
+            for _ in batches:
+                pass
+            return TaskResult(record_count=0, transaction=None, was_decided=True)
+        transaction = sink.begin(transactional_id, options.transaction_timeout_ms)
+        producer = IdempotentProducer(
+            sink.leaders, options.settings, transaction=transaction, coordinator=sink.coordinator
+        )
+        count = _sent(chain((first,), batches), producer, options)
+    except BaseException:
+        # The coordinator is asked on a connection of its own: on the others an acknowledgement may be under way.
+        drop_sink(sink)
+        if transaction is not None:
+            _abandon(transaction, options)
+        raise
+    return TaskResult(record_count=count, transaction=transaction)
+
+
+def _abandon(transaction: OpenTransaction, options: SinkOptions) -> None:
+    sink = sink_for(options.bootstrap_servers, options.client_id, _ABANDON_S)
+    sink.abandon(transaction)
+    drop_sink(sink)
+
+
+def _sent(
+    batches: Iterable[pa.RecordBatch], producer: IdempotentProducer, options: SinkOptions
+) -> int:
+    spread = _Spread(producer, options)
+    count = 0
+    for batch in batches:
+        for chunk in _chunks(batch):
+            producer.send(spread.runs(chunk), _now_ms())
+            count += chunk.num_rows
+    producer.flush(_now_ms())
     return count
 
 
