@@ -301,6 +301,21 @@ class PartitionLog:
         indexes = (segment.txn_index for segment in self.segments.from_offset(start_offset))
         return aborted_between(indexes, start_offset, end_offset)
 
+    def aborted_in(self, read: FileSlice, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """Those of them that a reader needs who is given these batches; a list up to the last stable offset has no bound."""
+        segments = self.segments.from_offset(start_offset)
+        if not read.length or all(segment.txn_index.is_empty for segment in segments):
+            return []
+        behind = read.position + read.length
+        if behind < read.file.size:
+            end_offset = min(end_offset, int.from_bytes(read.file.read(behind, 8), "big"))
+        else:
+            for segment in segments:
+                if segment.log is read.file:
+                    end_offset = min(end_offset, self.segments.end_of(segment) or end_offset)
+        indexes = (segment.txn_index for segment in segments)
+        return aborted_between(indexes, start_offset, end_offset)
+
     @property
     def size(self) -> int:
         """Bytes of all batches on disk."""

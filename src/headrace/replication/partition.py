@@ -435,7 +435,7 @@ class Partition:
         if isinstance(found, Refusal):
             return found
         try:
-            aborted = self.log.aborted_transactions(offset, stable) if read_committed else None
+            aborted = self.log.aborted_in(found[0], offset, stable) if read_committed else None
         except (DiskFailed, LogClosed) as error:
             return self.refuse_for_disk(error)
         return PartitionRead(

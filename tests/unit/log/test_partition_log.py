@@ -10,6 +10,7 @@ from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.log.append_result import Appended
 from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
+from headrace.log.files.file_slice import FileSlice
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segments.txn_index import AbortedTxn
 from headrace.records.batch_builder import BatchOptions
@@ -18,6 +19,7 @@ from headrace.records.batch_view import read_header, stamp
 from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType
 from headrace.testing.memory_disk import MemoryDisk
+from headrace.records.batch_view import headers_in
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.refusal import Refusal
 from tests.support.log_samples import (
@@ -191,6 +193,39 @@ def test_transactions_bound_what_is_stable_and_aborted_ones_are_listed(log: Part
     assert log.aborted_transactions(4, 6) == [first, second]
     log.producers.on_high_watermark(9)
     assert log.producers.first_unstable_offset is None
+
+
+def test_a_reader_is_told_of_the_aborted_transactions_in_what_it_is_given(
+    log: PartitionLog,
+) -> None:
+    for number in range(5):  # offsets 2 * number and its marker behind it
+        append(log, make_producer_batch(1, number, transactional=True))
+        append(log, make_marker(ControlType.ABORT, 1))
+
+    for max_bytes in (1, 200, 1 << 20):
+        for offset in range(11):
+            found = log.read(offset, max_bytes, 10)
+            assert isinstance(found, FileSlice)
+            end = max((header.last_offset + 1 for _, header in headers_in(found.copy())), default=0)
+            expected = [first for first in range(0, 10, 2) if first < end and first + 1 >= offset]
+            told = [txn.first_offset for txn in log.aborted_in(found, offset, 10)]
+            assert told == expected, (offset, max_bytes)
+
+
+def test_a_transaction_over_several_reads_is_told_with_each(log: PartitionLog) -> None:
+    append(log, make_producer_batch(1, 0, transactional=True))
+    append(log, make_producer_batch(2, 0, transactional=True))
+    append(log, make_marker(ControlType.ABORT, 2))
+    log.roll(0)
+    append(log, make_producer_batch(1, 1, transactional=True))
+    log.roll(0)
+    append(log, make_marker(ControlType.ABORT, 1))
+    told = {}
+    for offset in range(5):
+        found = log.read(offset, 1, 5)
+        assert isinstance(found, FileSlice)
+        told[offset] = [txn.producer_id for txn in log.aborted_in(found, offset, 5)]
+    assert told == {0: [1], 1: [2, 1], 2: [2, 1], 3: [1], 4: [1]}
 
 
 def test_an_old_coordinator_is_fenced(log: PartitionLog) -> None:

@@ -4,6 +4,7 @@ Entry, 34 bytes big endian: i16 version 0; i64 producer id; i64 first offset; i6
 i64 last stable offset when the marker was written. The file exists only if something was aborted.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
@@ -13,6 +14,7 @@ from headrace.log.files.disk import Disk, File
 
 _ENTRY: Final = Struct(">hqqqq")
 ENTRY_BYTES: Final = _ENTRY.size
+_ENTRIES_PER_READ: Final = 256
 
 
 class AbortedTxn(NamedTuple):
@@ -55,10 +57,34 @@ class TxnIndex:
         yield from self._written()
         yield from self._unwritten
 
-    def _written(self) -> Iterator[AbortedTxn]:
-        if self._file is not None:
-            whole = self._file.size - self._file.size % ENTRY_BYTES  # a torn tail is no entry
-            content = self._file.read(0, whole)
+    @property
+    def is_empty(self) -> bool:
+        return not self._count and not self._unwritten
+
+    def ended_from(self, offset: int) -> Iterator[AbortedTxn]:
+        """The transactions whose marker stands at `offset` or later. Reads no more of the file than is asked for."""
+        yield from self._written(self._first_ended_from(offset))
+        for aborted in self._unwritten:
+            if aborted.last_offset >= offset:
+                yield aborted
+
+    def _first_ended_from(self, offset: int) -> int:
+        return bisect_left(range(self._count), offset, key=lambda n: self._entry(n).last_offset)
+
+    def _entry(self, number: int) -> AbortedTxn:
+        assert self._file is not None
+        _, *fields = _ENTRY.unpack(self._file.read(number * ENTRY_BYTES, ENTRY_BYTES))
+        return AbortedTxn(*fields)
+
+    @property
+    def _count(self) -> int:
+        return 0 if self._file is None else self._file.size // ENTRY_BYTES  # a torn tail is no entry
+
+    def _written(self, first: int = 0) -> Iterator[AbortedTxn]:
+        for begin in range(first, self._count, _ENTRIES_PER_READ):
+            assert self._file is not None
+            count = min(_ENTRIES_PER_READ, self._count - begin)
+            content = self._file.read(begin * ENTRY_BYTES, count * ENTRY_BYTES)
             for _, *fields in _ENTRY.iter_unpack(content):
                 yield AbortedTxn(*fields)
 
@@ -90,8 +116,8 @@ def aborted_between(
     """The aborted transactions that overlap a range; `indexes` are those from its start on, in order."""
     aborted: list[AbortedTxn] = []
     for index in indexes:
-        for txn in index:
-            if txn.last_offset >= start_offset and txn.first_offset < end_offset:
+        for txn in index.ended_from(start_offset):
+            if txn.first_offset < end_offset:
                 aborted.append(txn)
             if txn.last_stable_offset >= end_offset:
                 return aborted
