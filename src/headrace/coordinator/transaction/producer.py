@@ -9,6 +9,7 @@ from headrace.coordinator.transaction.events import (
 )
 from headrace.coordinator.transaction.state import (
     LAST_USABLE_EPOCH,
+    MAX_EPOCH,
     NO_EPOCH,
     ProducerIdentity,
     Status,
@@ -87,10 +88,12 @@ def _next(
     """The same producer goes on, or another takes its place: in both cases with an epoch that nobody has had."""
     expected, now_ms = event.expected, context.now_ms
     if expected is not None and expected.epoch != transaction.producer_epoch:
-        if expected.epoch == transaction.last_producer_epoch:
-            # The answer was lost. Nobody else can be harmed: for another producer the last epoch would have been forgotten.
+        if expected.epoch != transaction.last_producer_epoch:
+            return ErrorCode.PRODUCER_FENCED
+        if transaction.producer_epoch != MAX_EPOCH:
+            # The answer was lost, or the coordinator aborted. Nobody else can be harmed: for another producer the last epoch
+            # would have been forgotten.
             return transaction.with_timeout(event.timeout_ms, now_ms)
-        return ErrorCode.PRODUCER_FENCED
     last_epoch = NO_EPOCH if expected is None else transaction.producer_epoch
     if not transaction.is_exhausted:
         return transaction.with_epoch(

@@ -152,12 +152,14 @@ class Transaction(NamedTuple):
         )
 
     def fenced(self, now_ms: int) -> "Transaction":
-        """The coordinator aborts it. The raised epoch is given to nobody, so the producer is fenced, and the markers fence it at
-        the partitions."""
+        """The coordinator aborts it, and the markers fence its producer at the partitions.
+
+        The raised epoch is given to nobody but to this producer, if it asks by its old one before another producer took its place:
+        so it goes on after a time-out, as in Kafka."""
         return self._replace(
             status=Status.PREPARE_ABORT,
             producer_epoch=min(self.producer_epoch + 1, MAX_EPOCH),
-            last_producer_epoch=NO_EPOCH,
+            last_producer_epoch=self.producer_epoch,
             last_update_ms=now_ms,
             previous_producer_id=self.producer_id,
             next_producer_id=NO_PRODUCER_ID,

@@ -266,6 +266,14 @@ class TestOverdue:
         assert late == IdentityAnswer(expected)
         assert story.initialize().producer == producer(1_001, 2)
 
+    @pytest.mark.parametrize("version", [TV1, TV2])
+    def test_its_producer_goes_on_with_the_raised_epoch(self, version: int) -> None:
+        story = Story()
+        given = story.begin(version=version)
+        story.sleep(2 * TIMEOUT_MS)
+        story.write_markers()
+        assert story.initialize(given).producer == producer(1_001, 1)
+
     def test_the_clock_begins_with_the_first_partition_and_goes_on_over_a_failover(self) -> None:
         story = Story()
         given = story.initialize().producer

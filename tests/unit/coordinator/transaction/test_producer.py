@@ -101,6 +101,14 @@ class TestAProducerThatGoesOnAfterAnError:
         given = story.begin()
         assert story.initialize(given).error is BUSY
         story.write_markers()
+        assert story.initialize(given).producer == producer(1_001, 1)
+
+    def test_is_fenced_if_its_transaction_was_aborted_for_a_producer_that_has_begun(self) -> None:
+        story = Story()
+        given = story.begin()
+        assert story.initialize().error is BUSY
+        story.write_markers()
+        assert story.initialize().producer == producer(1_001, 2)
         assert story.initialize(given).error is FENCED
 
     def test_is_fenced_with_an_unknown_producer_id(self) -> None:
@@ -146,8 +154,10 @@ class TestEpochsAreUsedUp:
         assert markers.producer_epoch == 32_767
         assert story.add(producer(1_001, 32_767), P0) is FENCED
         assert story.end(producer(1_001, 32_767), commit=False, version=TV2).error is FENCED
+        assert story.initialize(producer(1_001, 9)).error is FENCED
+        assert story.initialize(last).producer == producer(1_002, 0)
+        assert story.initialize().producer == producer(1_002, 1)
         assert story.initialize(last).error is FENCED
-        assert story.initialize().producer == producer(1_002, 0)
 
 
 def test_what_the_log_refuses_changes_nothing() -> None:
