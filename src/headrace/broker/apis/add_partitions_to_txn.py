@@ -12,6 +12,7 @@ import asyncio
 from typing import Final
 
 from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.requests.long_work import LongWork, Slices
 from headrace.broker.requests.request_context import RequestContext
 from headrace.coordinator.transaction.state import ProducerIdentity
 from headrace.coordinator.transaction.transactions import Transactions
@@ -30,6 +31,7 @@ from headrace.wire.messages.add_partitions_to_txn import (
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_FROM_BROKERS: Final = 4
 _CLIENT_VERSION_OF_BROKERS: Final = 2
+_TRANSACTIONS_AT_ONCE: Final = 1_000
 
 Errors = dict[TopicPartition, ErrorCode]
 
@@ -40,18 +42,25 @@ async def handle(
     *,
     cluster: ClusterView,
     transactions: Transactions,
+    long_work: LongWork,
 ) -> AddPartitionsToTxnResponse:
+    slices = long_work.slices()
     if context.version < _FIRST_FROM_BROKERS:
         asked = _from_client(request)
-        errors = await _add(asked, context.version, cluster, transactions)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(errors))
-    answers = await asyncio.gather(
-        *(_add(asked, context.version, cluster, transactions) for asked in request.transactions)
-    )
+        errors = await _add(asked, context.version, cluster, transactions, slices)
+        return AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=await _topics(errors, slices)
+        )
+    answers: list[Errors] = []
+    for first in range(0, len(request.transactions), _TRANSACTIONS_AT_ONCE):
+        some = request.transactions[first : first + _TRANSACTIONS_AT_ONCE]
+        answers += await asyncio.gather(
+            *(_add(asked, context.version, cluster, transactions, slices) for asked in some)
+        )
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
-                transactional_id=asked.transactional_id, topic_results=_topics(errors)
+                transactional_id=asked.transactional_id, topic_results=await _topics(errors, slices)
             )
             for asked, errors in zip(request.transactions, answers, strict=True)
         ]
@@ -72,12 +81,16 @@ async def _add(
     version: int,
     cluster: ClusterView,
     transactions: Transactions,
+    slices: Slices,
 ) -> Errors:
-    partitions = frozenset(
-        TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions
-    )
+    found: set[TopicPartition] = set()
+    for topic in asked.topics:
+        for index in topic.partitions:
+            await slices.pause()
+            found.add(TopicPartition(topic.name, index))
+    partitions = frozenset(found)
     is_client = version < _FIRST_FROM_BROKERS
-    errors = _impossible(partitions, cluster, is_client=is_client)
+    errors = await _impossible(partitions, cluster, slices, is_client=is_client)
     if errors:
         left = dict.fromkeys(partitions - errors.keys(), ErrorCode.OPERATION_NOT_ATTEMPTED)
         return errors | left
@@ -95,11 +108,16 @@ async def _add(
     return dict.fromkeys(partitions, error)
 
 
-def _impossible(
-    partitions: frozenset[TopicPartition], cluster: ClusterView, *, is_client: bool
+async def _impossible(
+    partitions: frozenset[TopicPartition],
+    cluster: ClusterView,
+    slices: Slices,
+    *,
+    is_client: bool,
 ) -> Errors:
     errors: Errors = {}
     for partition in partitions:
+        await slices.pause()
         if is_client and partition.topic in INTERNAL_TOPICS:
             errors[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif cluster.state.partition(partition.topic, partition.partition) is None:
@@ -107,9 +125,10 @@ def _impossible(
     return errors
 
 
-def _topics(errors: Errors) -> list[AddPartitionsToTxnTopicResult]:
+async def _topics(errors: Errors, slices: Slices) -> list[AddPartitionsToTxnTopicResult]:
     by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for partition in sorted(errors):
+        await slices.pause()
         by_topic.setdefault(partition.topic, []).append(
             AddPartitionsToTxnPartitionResult(
                 partition_index=partition.partition, partition_error_code=errors[partition]

@@ -118,6 +118,36 @@ async def test_old_clients_do_not_know_that_a_producer_is_fenced(broker: OneBrok
         assert answer.error_code == error
 
 
+@on_broker()
+async def test_brokers_ask_for_more_transactions_than_are_handled_at_once(
+    broker: OneBroker,
+) -> None:
+    await broker.topic("orders", 1)
+    producer = await initialized(broker)
+    await add(broker, producer, P0)
+    unknown = [
+        AddPartitionsToTxnTransaction(
+            transactional_id=f"u{n}", producer_id=1, topics=topics_of(P0), verify_only=True
+        )
+        for n in range(1_000)
+    ]
+    known = AddPartitionsToTxnTransaction(
+        transactional_id="t",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        topics=topics_of(P0),
+        verify_only=True,
+    )
+    request = AddPartitionsToTxnRequest(transactions=[*unknown, known])
+    answer = await broker.ask(add_partitions_to_txn, request, 5)
+    assert [each.transactional_id for each in answer.results_by_transaction] == [
+        *(each.transactional_id for each in unknown),
+        "t",
+    ]
+    last = answer.results_by_transaction[-1]
+    assert errors_in(list(last.topic_results)) == {P0: ErrorCode.NONE}
+
+
 @pytest.mark.parametrize("verify_only", [True, False])
 def test_brokers_ask_for_several_transactions(verify_only: bool) -> None:
     async def scenario(broker: OneBroker) -> None:
