@@ -8,18 +8,17 @@ import pytest
 
 from headrace.errors import CorruptBatch, DiskFailed, DiskFull, LogClosed
 from headrace.log.append_result import Appended
+from headrace.log.files.file_slice import FileSlice
 from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.files.file_slice import FileSlice
 from headrace.log.partition_log import PartitionLog
 from headrace.log.segments.txn_index import AbortedTxn
 from headrace.records.batch_builder import BatchOptions
 from headrace.records.batch_reader import read_batch
-from headrace.records.batch_view import read_header, stamp
+from headrace.records.batch_view import headers_in, read_header, stamp
 from headrace.records.compression import Codec
 from headrace.records.control_batch import ControlType
 from headrace.testing.memory_disk import MemoryDisk
-from headrace.records.batch_view import headers_in
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.refusal import Refusal
 from tests.support.log_samples import (

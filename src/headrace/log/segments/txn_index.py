@@ -78,7 +78,9 @@ class TxnIndex:
 
     @property
     def _count(self) -> int:
-        return 0 if self._file is None else self._file.size // ENTRY_BYTES  # a torn tail is no entry
+        return (
+            0 if self._file is None else self._file.size // ENTRY_BYTES
+        )  # a torn tail is no entry
 
     def _written(self, first: int = 0) -> Iterator[AbortedTxn]:
         for begin in range(first, self._count, _ENTRIES_PER_READ):
