@@ -76,8 +76,10 @@ class PartitionLog:
         self.notes = NO_NOTES
         self.last_flush_ms = 0
         self.is_closed = False
-        # Directories with names that are not durable yet; at first also the one that holds our own.
-        self._changed_directories = [directory.rpartition("/")[0] or ".", directory]
+        # Directories with names that are not durable yet → the change that made the last such; at first also the one that
+        # holds our own. They stay until a plan that synced them is done, because another flush may overtake it.
+        self._changed_directories = {directory.rpartition("/")[0] or ".": 0, directory: 0}
+        self._name_changes = 0
         self._epochs_are_durable = False
         self._notes_are_durable = True
         self._cuts = 0  # truncations so far: a flush from before one proves nothing after it
@@ -252,7 +254,7 @@ class PartitionLog:
                 active.sync()  # no later flush will: all its batches are durable already
         path = f"{self.directory}/{offset_name(base_offset)}"
         segment = Segment.create(self.disk, path, base_offset, self.config, now_ms=now_ms)
-        self._changed_directories.append(self.directory)
+        self._note_name_change()
         if active.size:
             self.segments.add(segment)
             self.snapshots.write(base_offset, self.producers)
@@ -461,7 +463,7 @@ class PartitionLog:
                 self.retire(segment, now_ms)
         finally:
             # Also if there was no room for the roll: a reader below the new start must be refused.
-            self._changed_directories.append(self.directory)
+            self._note_name_change()
             self.advance_log_start(max(self.log_start_offset, self.segments.first.base_offset))
         self.snapshots.remove_superfluous(self.segments.first.base_offset)
 
@@ -506,8 +508,8 @@ class PartitionLog:
     def unflushed(self, *, sealed_only: bool = False) -> FlushPlan:
         """What to sync, here or elsewhere, to make the log durable up to its end, or some way towards it."""
         self._write_flush_files()
-        directories = tuple(dict.fromkeys(self._changed_directories))
-        plan = plan_flush(
+        directories = dict(self._changed_directories)
+        return plan_flush(
             self.segments.from_offset(self.recovery_point),
             end_offset=self._sealed_end_offset if sealed_only else self.log_end_offset,
             behind=[
@@ -517,8 +519,10 @@ class PartitionLog:
             cuts=self._cuts,
             directories=directories,
         )
-        self._changed_directories = []
-        return plan
+
+    def _note_name_change(self) -> None:
+        self._name_changes += 1
+        self._changed_directories[self.directory] = self._name_changes
 
     def _write_flush_files(self) -> None:
         """Make the files durable that must be before the recovery point advances.
@@ -532,6 +536,9 @@ class PartitionLog:
 
     def mark_flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """The plan has been carried out."""
+        for path, change in plan.directories.items():
+            if self._changed_directories.get(path) == change:
+                del self._changed_directories[path]
         if plan.end_offset > plan.active_offset:
             self.last_flush_ms = now_ms
         proven = plan.proves(active_offset=self.segments.active.base_offset, cuts=self._cuts)
@@ -541,16 +548,8 @@ class PartitionLog:
         """Make the log durable up to its end, now."""
         while self.recovery_point < self.log_end_offset:
             plan = self.unflushed()
-            try:
-                plan.run()
-            except DiskFull:
-                self.flush_refused(plan)
-                raise
+            plan.run()
             self.mark_flushed(plan, now_ms)
-
-    def flush_refused(self, plan: FlushPlan) -> None:
-        """The plan ended with DiskFull: the next one syncs its directories again."""
-        self._changed_directories += plan.directories
 
     def update_config(self, config: LogConfig) -> None:
         """Take a changed topic configuration into use."""

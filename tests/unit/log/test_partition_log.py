@@ -514,6 +514,39 @@ def test_a_segment_sealed_while_its_flush_ran_stays_in_doubt(log: PartitionLog) 
     assert log.recovery_point == 6
 
 
+@pytest.mark.parametrize("is_first_segment", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_flush_beside_a_plan_that_still_runs_makes_the_directory_durable(
+    disk: MemoryDisk, is_first_segment: bool, seed: int
+) -> None:
+    """The plan runs in a worker thread. Until it is done, nothing tells that the name of a new segment is durable."""
+    log = open_sample(disk, LogConfig(flush_messages=3))
+    if not is_first_segment:
+        append(log, make_batch(3))
+        log.roll(NOW_MS)
+    append(log, make_batch(1))
+    log.unflushed()
+    append(log, make_batch(2))
+    end_offset = log.log_end_offset
+    assert log.recovery_point == end_offset
+    disk.crash(Random(seed))
+    assert open_sample(disk, recovery_point=end_offset).log_end_offset == end_offset
+
+
+def test_a_directory_that_changed_behind_a_plan_is_synced_with_the_next(
+    disk: MemoryDisk, log: PartitionLog
+) -> None:
+    append(log, make_batch(1))
+    plan = log.unflushed()
+    log.roll(NOW_MS)
+    append(log, make_batch(1))
+    plan.run()
+    log.mark_flushed(plan, NOW_MS)
+    assert list(log.unflushed().directories) == [DIRECTORY]
+    log.flush(NOW_MS)
+    assert not log.unflushed().directories
+
+
 def test_a_failed_sync_is_not_tried_again(disk: MemoryDisk, log: PartitionLog) -> None:
     fill(log, 2)
     plan = log.unflushed()

@@ -172,11 +172,7 @@ class Housekeeping:
     async def _flush(self, log: PartitionLog, *, sealed_only: bool) -> None:
         try:
             plan = log.unflushed(sealed_only=sealed_only)
-            try:
-                await self._workers.run(plan.run)
-            except DiskFull:
-                log.flush_refused(plan)
-                raise
+            await self._workers.run(plan.run)
         except DiskFailed as error:
             # Not a fault: the log was deleted or moved meanwhile.
             if not log.is_closed:

@@ -1,6 +1,6 @@
 """Plan of a flush: which files to sync, up to which offset. Made by the log; run in a thread that may block."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from headrace.log.segments.segment import Segment
@@ -16,7 +16,7 @@ class FlushPlan(NamedTuple):
     end_offset: int
     active_offset: int  # base offset of the segment that was active
     cuts: int  # how often the log had been truncated
-    directories: tuple[str, ...]  # whose names are synced behind the segments
+    directories: Mapping[str, int]  # whose names are synced behind the segments → their last change
 
     def run(self) -> None:
         """Sync, in order. Raises DiskFailed; DiskFull only if all but the directories are synced."""
@@ -38,7 +38,7 @@ def plan_flush(
     end_offset: int,
     behind: list[Callable[[], None]],
     cuts: int,
-    directories: tuple[str, ...],
+    directories: Mapping[str, int],
 ) -> FlushPlan:
     """A plan for a log's last segments, up to `end_offset` or some way towards it, and what to sync behind them."""
     active = segments[-1]
