@@ -383,6 +383,7 @@ class BrokerComponents:
             groups=self.groups,
             transactions=self.transactions,
             marker_sending=self.marker_sending,
+            verifications=self.txn_verification.counts,
             group_progress=self.groups.progress,
             uncleanable_logs=lambda: self.cleaner.uncleanable,
         )

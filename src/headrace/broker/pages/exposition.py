@@ -10,6 +10,16 @@ Kind: TypeAlias = Literal["counter", "gauge", "histogram", "summary"]
 Sample: TypeAlias = tuple[str, float]
 """Labels as `labels` writes them ("" for none), and a value."""
 
+# The label as the public rule for Kafka's percentiles writes it, and the share of the calls.
+QUANTILES: Final = (
+    ("0.50", 0.5),
+    ("0.75", 0.75),
+    ("0.95", 0.95),
+    ("0.98", 0.98),
+    ("0.99", 0.99),
+    ("0.999", 0.999),
+)
+
 # So many lines are made without a pause: about a millisecond of work.
 _LINES_PER_PIECE: Final = 500
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

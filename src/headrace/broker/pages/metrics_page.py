@@ -32,8 +32,10 @@ from headrace.broker.pages.transaction_families import (
     MarkerCounts,
     TransactionCounts,
     transaction_families,
+    verification_families,
 )
 from headrace.broker.requests.request_metrics import RequestMetrics
+from headrace.broker.requests.txn_verification import VerificationCounts
 from headrace.broker.telemetry.traffic import Traffic
 from headrace.log.log_dirs import LogDirs
 from headrace.log.partition_log import PartitionLog
@@ -63,6 +65,7 @@ class MetricsSources:
     group_progress: ReadProgress | None = None
     transactions: TransactionCounts | None = None
     marker_sending: MarkerCounts | None = None
+    verifications: VerificationCounts | None = None
     uncleanable_logs: Callable[[], Collection[PartitionLog]] = tuple
 
 
@@ -71,6 +74,7 @@ class _Totals(NamedTuple):
 
     times: traffic.TimesByPhase
     loop_cpu_seconds: float
+    verifications: tuple[int, ...]
 
 
 class MetricsPage:
@@ -86,7 +90,9 @@ class MetricsPage:
 
     def _totals(self) -> _Totals:
         times = traffic.times_by_phase(self._sources.requests)
-        return _Totals(times, self._sources.process().loop_cpu_seconds)
+        verifications = self._sources.verifications
+        buckets = () if verifications is None else tuple(verifications.times.buckets)
+        return _Totals(times, self._sources.process().loop_cpu_seconds, buckets)
 
     def _lines(self, now_ms: int) -> Iterator[str]:
         sources = self._sources
@@ -107,6 +113,8 @@ class MetricsPage:
         known = partitions.PartitionPicture(broker_id, cluster, sources.partitions)
         yield from known.gather()
         yield from partitions.replica_families(known)
+        max_timeout_ms = sources.live_settings.current.transaction_max_timeout_ms
+        yield from partitions.late_transaction_families(known, now_ms, max_timeout_ms)
         yield from partitions.follower_families(sources.max_replica_lag())
         yield from partitions.unfollowable_families(known)
         yield from partitions.cluster_families(broker_id, cluster, known)
@@ -114,6 +122,8 @@ class MetricsPage:
             yield from group_count_families(sources.groups)
         if sources.transactions is not None and sources.marker_sending is not None:
             yield from transaction_families(sources.transactions, sources.marker_sending)
+        if sources.verifications is not None:
+            yield from verification_families(sources.verifications, earlier.verifications)
         if sources.group_progress is not None:
             yield from progress_families(sources.group_progress, sources.partitions)
         yield from process_families(process)

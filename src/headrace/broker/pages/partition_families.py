@@ -16,6 +16,9 @@ from headrace.log.partition_log import PartitionLog
 from headrace.replication.partition import Partition
 from headrace.replication.partition_table import PartitionTable
 
+# What Kafka grants the coordinator beyond the longest timeout before a transaction counts as hanging.
+_LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60_000
+
 
 class Hosted(NamedTuple):
     """A replica on this broker, with what the cluster says about its partition."""
@@ -161,6 +164,23 @@ def replica_families(known: PartitionPicture) -> Iterator[str]:
     for name, text, read in _LEADER_FAMILIES:
         samples = ((row.labels, read(row)) for row in led)
         yield from family(f"kafka_cluster_partition_{name}", "gauge", text, samples)
+
+
+def late_transaction_families(
+    known: PartitionPicture, now_ms: int, max_timeout_ms: int
+) -> Iterator[str]:
+    """Partitions whose transaction should have ended: its coordinator aborts what is older than the longest timeout."""
+    yield from single(
+        "kafka_server_replicamanager_partitionswithlatetransactionscount",
+        "gauge",
+        "Partitions led here with a transaction whose producer wrote last before transaction.max.timeout.ms and 5 minutes.",
+        sum(_has_late_transaction(row.partition, now_ms - max_timeout_ms) for row in known.led),
+    )
+
+
+def _has_late_transaction(partition: Partition, earliest_ms: int) -> bool:
+    written_ms = partition.log.producers.oldest_txn_timestamp
+    return 0 < written_ms < earliest_ms - _LATE_TRANSACTION_BUFFER_MS
 
 
 def follower_families(max_lag: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from headrace.broker.fetching.fetch_sessions import FetchSessions
 from headrace.broker.net.listener import ConnectionCounts
 from headrace.broker.net.memory_budget import MemoryBudget
-from headrace.broker.pages.exposition import Sample, family, labels, single, suffixed
+from headrace.broker.pages.exposition import QUANTILES, Sample, family, labels, single, suffixed
 from headrace.broker.requests.request_metrics import BUCKET_BOUNDS_S, RequestMetrics, quantile_s
 from headrace.broker.telemetry.traffic import UNKNOWN_TOPIC, Traffic
 from headrace.wire.api_keys import ApiKey
@@ -27,16 +27,6 @@ _TOPIC_FAMILIES: Final = (
     ),
     ("failedfetchrequests", "failed_fetch_requests", "Fetch requests answered with an error."),
 )
-# The label as the public rule for Kafka's percentiles writes it, and the share of the calls.
-_QUANTILES: Final = (
-    ("0.50", 0.5),
-    ("0.75", 0.75),
-    ("0.95", 0.95),
-    ("0.98", 0.98),
-    ("0.99", 0.99),
-    ("0.999", 0.999),
-)
-
 _PHASES: Final = (
     ("totaltimems", "Milliseconds from a request's arrival to its answer"),
     (
@@ -143,7 +133,7 @@ def _time_summaries(
             recent = list(map(sub, recent, before.buckets))
             no_time -= before.no_time
         if no_time or any(recent):
-            for quantile, share in _QUANTILES:
+            for quantile, share in QUANTILES:
                 milliseconds = round(quantile_s(recent, share, no_time) * 1_000, 6)
                 yield "", labels(request=title, quantile=quantile), milliseconds
         yield "_sum", labels(request=title), round(times.seconds * 1_000, 6)

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.requests.request_metrics import ApiTimes
 from headrace.client.async_connection import AsyncConnection, Connect
 from headrace.client.exchange import Disconnected, VersionNotOffered
 from headrace.coordinator.partitioning import coordinator_partition
@@ -121,12 +122,11 @@ class _Question(NamedTuple):
 class VerificationCounts:
     """What was asked since the start."""
 
-    __slots__ = ("failures", "seconds", "verifications")
+    __slots__ = ("failures", "times")
 
     def __init__(self) -> None:
-        self.verifications = 0
         self.failures = 0  # partitions
-        self.seconds = 0.0
+        self.times = ApiTimes()
 
 
 class TxnVerification:
@@ -178,9 +178,8 @@ class TxnVerification:
             if not (is_implicit and is_busy) or is_late:
                 break
             await asyncio.sleep(settings.add_partitions_to_txn_retry_backoff_ms / 1000)
-        self.counts.verifications += 1
         self.counts.failures += len(errors)
-        self.counts.seconds += self._monotonic() - started
+        self.counts.times.add(self._monotonic() - started)
         return errors
 
     async def _ask(

@@ -60,6 +60,11 @@ def make_parser() -> ToolParser:
     parser.value(
         "fetch-size", "bytes of a partition per request", type=int, default=1048576, metavar="BYTES"
     )
+    parser.value(
+        "isolation-level",
+        "read_uncommitted (default) or read_committed; Kafka's tool takes it as a consumer setting only",
+        choices=("read_uncommitted", "read_committed"),
+    )
     parser.flag("from-latest", "begin at the end where the group has no offset yet")
     parser.value("socket-buffer-size", "bytes of the socket's buffer", type=int, metavar="BYTES")
     parser.value(
@@ -92,7 +97,7 @@ def _work(options: argparse.Namespace) -> int:
     require_option(options, "num-records", "bootstrap-server")
     if (options.topic is None) == (options.include is None):
         raise UsageError("Exactly one of the following arguments is required: [topic], [include]")
-    settings = _settings(options)
+    settings = consumer_settings(options)
     check_reachable(options.bootstrap_server, settings, options.topic)
     from headrace.cli.shell.record_clients import make_consumer
 
@@ -105,7 +110,8 @@ def _work(options: argparse.Namespace) -> int:
     return stop.exit_code or OK
 
 
-def _settings(options: argparse.Namespace) -> dict[str, str]:
+def consumer_settings(options: argparse.Namespace) -> dict[str, str]:
+    """Settings of the consumer: the tool's own, then the file's, then `--command-property`, then `--isolation-level`."""
     properties = {
         "group.id": options.group or f"perf-consumer-{random.randrange(100_000)}",
         "auto.offset.reset": "latest" if options.from_latest else "earliest",
@@ -119,6 +125,8 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
         properties["receive.buffer.bytes"] = str(options.socket_buffer_size)
     properties |= read_properties(options.command_config) if options.command_config else {}
     properties |= parse_pairs(options.command_property or [])
+    if options.isolation_level is not None:
+        properties["isolation.level"] = options.isolation_level
     properties["bootstrap.servers"] = options.bootstrap_server
     return librdkafka_settings(properties)
 

@@ -20,6 +20,7 @@ from headrace.broker.pages.group_families import GroupProgress
 from headrace.broker.pages.metrics_page import MetricsPage, MetricsSources
 from headrace.broker.pages.process_stats import ProcessStats
 from headrace.broker.requests.request_metrics import RequestMetrics
+from headrace.broker.requests.txn_verification import VerificationCounts
 from headrace.broker.telemetry.traffic import Traffic
 from headrace.controller.changes import (
     BrokerRegistered,
@@ -95,6 +96,7 @@ class World:
         self.loop_cpu_seconds = 0.0
         self.progress: list[GroupProgress] = []
         self.faults: list[str] = []
+        self.verifications = VerificationCounts()
         self.log_dirs = LogDirs(
             MemoryDisk(), ["/data"], config_for=lambda _: LogConfig(), new_id=lambda: TOPIC_ID
         )
@@ -134,6 +136,7 @@ class World:
             groups=Groups(),
             transactions=TransactionFigures(),
             marker_sending=TransactionFigures(),
+            verifications=self.verifications,
             group_progress=lambda: self.progress,
         )
         self.page = MetricsPage(self.sources, START_MS)

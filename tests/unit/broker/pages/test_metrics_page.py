@@ -12,7 +12,10 @@ from headrace.broker.pages.process_stats import ProcessStats, read_process_stats
 from headrace.broker.requests.request_metrics import BUCKET_BOUNDS_S, RequestMetrics, quantile_s
 from headrace.broker.telemetry.traffic import UNKNOWN_TOPIC
 from headrace.ids import TopicPartition
+from headrace.log.producers.producer_state import NOT_VERIFIED
+from headrace.records.control_batch import TxnMarker
 from headrace.wire.api_keys import ApiKey
+from tests.support.log_samples import make_producer_batch
 from tests.unit.broker.pages.metrics_text import Page
 from tests.unit.broker.pages.metrics_world import START_MS, Owner, World, committed
 
@@ -39,6 +42,39 @@ def test_topics_are_counted_alone_and_together(world: World) -> None:
     failed = "kafka_server_brokertopicmetrics_failedproducerequests_total"
     assert page.value(failed) == 5
     assert page.labels(failed) == [{}, {"topic": "orders"}, {"topic": "payments"}]
+
+
+def test_verifications_of_transactions(world: World) -> None:
+    world.verifications.failures = 2
+    for seconds in (0.0004, 0.0006, 0.0006, 20.0):
+        world.verifications.times.add(seconds)
+    page = world.read()
+    prefix = "kafka_server_addpartitionstotxnmanager"
+    assert page.value(f"{prefix}_verificationfailurerate_count") == 2
+    times = f"{prefix}_verificationtimems"
+    assert page.value(times, "_count") == 4
+    assert page.value(times, "_sum") == pytest.approx(20_001.6)
+    assert page.value(times, quantile="0.50") == pytest.approx(0.75)
+    # Later on, quantiles are over what came since.
+    for minute in range(1, 4):
+        page = world.read(START_MS + minute * 60_000)
+    assert page.value(times, "_count") == 4
+    assert not [found for found in page.labels(times) if "quantile" in found]
+
+
+def test_a_transaction_is_late_five_minutes_after_the_longest_timeout(world: World) -> None:
+    late = "kafka_server_replicamanager_partitionswithlatetransactionscount"
+    assert world.read().value(late) == 0
+    partition = world.partitions.get("orders", 1)
+    assert partition is not None
+    batch = make_producer_batch(5, 0, 1, transactional=True, timestamp=START_MS)
+    partition.append([batch], acks=1, now_ms=START_MS, verified=NOT_VERIFIED)
+    longest_ms = world.sources.live_settings.current.transaction_max_timeout_ms
+    last_ms = START_MS + longest_ms + 5 * 60_000
+    assert world.read(last_ms).value(late) == 0
+    assert world.read(last_ms + 1).value(late) == 1
+    partition.append_marker(TxnMarker(5, 0, 0, is_commit=False), now_ms=last_ms)
+    assert world.read(last_ms + 1).value(late) == 0
 
 
 def test_request_times(world: World) -> None:

@@ -3,9 +3,11 @@
 import math
 from datetime import UTC, datetime
 
+import pytest
+
 from headrace.cli.perf.latency_stats import SAMPLES, LatencyStats
 from headrace.cli.perf.throughput import Throttle
-from headrace.cli.tools.consumer_perf_test import Rows
+from headrace.cli.tools.consumer_perf_test import Rows, consumer_settings, make_parser
 
 MB = 1024 * 1024
 
@@ -60,3 +62,17 @@ def test_rows_of_the_consumer() -> None:
     )
     later = rows.numbers(1500, 3 * MB, 1.0, 1.0, before=(1000, 2 * MB, 1.0))
     assert later == "3.0000, 1.0000, 1500, 500.0000, 0, 1000, 1.0000, 500.0000"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [
+        ([], "read_uncommitted"),
+        (["--isolation-level", "read_committed"], "read_committed"),
+        (["--command-property", "isolation.level=read_committed"], "read_committed"),
+    ],
+)
+def test_the_isolation_level_of_a_measured_consumer(arguments: list[str], level: str) -> None:
+    words = ["--bootstrap-server", "b:1", "--topic", "t", "--num-records", "1", *arguments]
+    options = make_parser().parse_args(words)
+    assert consumer_settings(options)["isolation.level"] == level
