@@ -28,10 +28,13 @@ class RestartingServer:
     listener: socket.socket
     asked_for: list[int] = field(default_factory=list)  # session ids, one a connect
     granted_at: float = 0.0
+    may_drop: threading.Event = field(default_factory=threading.Event)
 
     def play(self) -> None:
         with self._accept() as first:
             self._answer(first)
+            # Kazoo's `start` takes a connection that is gone before it looked for a server that cannot be reached.
+            assert self.may_drop.wait(60)
         with self._accept(), self._accept() as third:
             self._answer(third)
             while third.recv(4096):  # until the client has gone
@@ -84,8 +87,10 @@ def test_a_session_outlives_a_connect_without_an_answer() -> None:
         client.add_listener(changed)
         try:
             client.start(timeout=20)
+            server.may_drop.set()
             assert confirmed_twice.wait(20)
         finally:
+            server.may_drop.set()
             client.stop()
             client.close()
             thread.join(20)

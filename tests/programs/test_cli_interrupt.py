@@ -44,6 +44,7 @@ TALKING = {
     "leader-election": ["--election-type", "preferred", "--all-topic-partitions"],
     "log-dirs": ["--describe"],
     "transactions": ["list"],
+    "features": ["describe"],
     "broker-api-versions": [],
     "cluster": ["list-endpoints"],
     "producer-perf-test": [

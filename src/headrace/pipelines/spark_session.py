@@ -94,7 +94,22 @@ def start_session(
             # First: what is registered knows the files that were shipped before.
             session.sparkContext.addPyFile(str(archive))
         session.dataSource.register(HeadraceDataSource)
+    _expect_end_of_java(session)
     return session
+
+
+def _expect_end_of_java(session: SparkSession) -> None:
+    """PySpark's server of accumulators prints a traceback when Java closes its connection, which Java does when it stops."""
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    print_traceback = server.handle_error
+
+    def handle_error(request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError):
+            print_traceback(request, client_address)
+
+    server.handle_error = handle_error
 
 
 @contextmanager

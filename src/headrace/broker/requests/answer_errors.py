@@ -5,13 +5,14 @@ from typing import Final, NamedTuple, cast
 
 from headrace.wire.message import Schema
 
-_ERROR_FIELD: Final = "error_code"
+ERROR_FIELDS: Final = frozenset({"error_code", "partition_error_code"})
+"""Names of the fields that hold an error. AddPartitionsToTxn has a name of its own."""
 
 
 class _Places(NamedTuple):
     """Where a message class has error codes: in a field of its own, or within these fields."""
 
-    has_code: bool
+    code_field: str | None
     within: tuple[
         tuple[str, bool, "_Places"], ...
     ]  # name, whether it is an array, and what is there
@@ -28,8 +29,8 @@ def error_codes(answer: object) -> Counter[int]:
 
 
 def _count(message: object, places: _Places, codes: Counter[int]) -> None:
-    if places.has_code:
-        codes[getattr(message, _ERROR_FIELD)] += 1
+    if places.code_field is not None:
+        codes[getattr(message, places.code_field)] += 1
     for name, is_array, inner in places.within:
         value = getattr(message, name)
         if value is not None:
@@ -47,6 +48,6 @@ def _places(message_class: type) -> _Places:
             inner = kind[0] if isinstance(kind, tuple) else kind
             if isinstance(inner, type) and any(found := _places(inner)):
                 within.append((cast(str, name), is_array, found))
-        has_code = any(name == _ERROR_FIELD for name, *_ in schema)
-        places = _known[message_class] = _Places(has_code, tuple(within))
+        code_field = next((str(name) for name, *_ in schema if name in ERROR_FIELDS), None)
+        places = _known[message_class] = _Places(code_field, tuple(within))
     return places

@@ -7,12 +7,11 @@ of the same name are taken over, so that a client finds its topics, partitions a
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from headrace.broker.requests.answer_errors import ERROR_FIELDS
 from headrace.errors import MalformedMessage
 from headrace.wire.api_keys import ApiKey, response_class
 from headrace.wire.error_code import ErrorCode
 from headrace.wire.message import Response
-
-_ERROR_FIELD: Final = "error_code"
 
 
 class _Items(NamedTuple):
@@ -57,6 +56,14 @@ _ITEMS: Final[Mapping[ApiKey, tuple[_Items, ...]]] = {
     ),
     ApiKey.METADATA: (_Items("topics", "topics"),),
     ApiKey.OFFSET_COMMIT: (_Items("topics", "topics", within=_Items("partitions", "partitions")),),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        _Items(
+            "v3_and_below_topics",
+            "results_by_topic_v3_and_below",
+            within=_Items("partitions", "results_by_partition", key="partition_index"),
+            versions=(0, 3),
+        ),
+    ),
     ApiKey.TXN_OFFSET_COMMIT: (
         _Items("topics", "topics", within=_Items("partitions", "partitions")),
     ),
@@ -149,6 +156,9 @@ _ITEMS: Final[Mapping[ApiKey, tuple[_Items, ...]]] = {
             within=_Items("partition_indexes", "partitions", key="partition_index"),
         ),
     ),
+    ApiKey.DESCRIBE_TRANSACTIONS: (
+        _Items("transactional_ids", "transaction_states", key="transactional_id"),
+    ),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (_Items("topics", "topics", values={"partitions": ()}),),
 }
 
@@ -158,9 +168,8 @@ def error_answer(key: ApiKey, version: int, request: Any, error_code: ErrorCode)
     if key == ApiKey.PRODUCE and request.acks == 0:
         raise MalformedMessage("acks=0 and an error: closing is the only way to tell")
     answer_class = cast(Any, response_class(key))
-    values: dict[str, Any] = {}
-    if _ERROR_FIELD in answer_class.__slots__:
-        values[_ERROR_FIELD] = error_code
+    errors = ERROR_FIELDS.intersection(answer_class.__slots__)
+    values: dict[str, Any] = dict.fromkeys(errors, error_code)
     for items in _ITEMS.get(key, ()):
         if items.versions[0] <= version <= items.versions[1]:
             made = _made(items, _asked(request, items.asked), answer_class, error_code)
@@ -192,8 +201,7 @@ def _made(items: _Items, asked: Iterable[Any], parent: Any, error_code: ErrorCod
                 if hasattr(element, source):
                     values[name] = getattr(element, source)
         values |= items.values
-        if _ERROR_FIELD in names:
-            values[_ERROR_FIELD] = error_code
+        values |= dict.fromkeys(ERROR_FIELDS.intersection(names), error_code)
         if items.within is not None:
             within = _asked(element, items.within.asked)
             values[items.within.answered] = _made(items.within, within, answer_class, error_code)
