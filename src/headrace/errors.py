@@ -10,6 +10,11 @@ HeadraceError
 └── SettingError          a setting is unknown or malformed; the text says which and what is near it
 """
 
+from typing import Final
+
+# How a DiskFailed begins that names every log directory with its error, because none of them can be used.
+NO_LOG_DIRECTORY: Final = "no usable log directory: "
+
 
 class HeadraceError(Exception):
     """Root of everything that Headrace raises on purpose."""

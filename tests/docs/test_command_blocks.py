@@ -54,6 +54,7 @@ TOOLS_OF_KAFKA = (
     *("delete-records", "log-dirs", "dump-log", "broker-api-versions", "cluster", "perf-tests"),
     *("verifiable", "reassign-partitions", "leader-election", "storage", "completion"),
     "transactions",
+    "features",
 )
 WORLDS = {
     "readme": World(("README.md",)),

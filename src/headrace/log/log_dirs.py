@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from headrace.errors import CorruptBatch, DiskFailed, DiskFull
+from headrace.errors import NO_LOG_DIRECTORY, CorruptBatch, DiskFailed, DiskFull
 from headrace.ids import TopicPartition
 from headrace.log.closing import close_logs
 from headrace.log.files.checkpoint import (
@@ -151,7 +151,7 @@ class LogDirs:
             except DiskFailed as error:
                 self.take_offline(path, str(error))
         if not self._online:
-            raise DiskFailed("no usable log directory: " + "; ".join(self.offline.values()))
+            raise DiskFailed(NO_LOG_DIRECTORY + "; ".join(self.offline.values()))
 
     def _find_logs(self, directory: LogDir) -> list[FoundLog]:
         """Read the checkpoints and list the logs. Leftovers of deletions and moves are removed."""

@@ -1,6 +1,7 @@
 """Rules that tie several broker settings together. They hold for a file and for a dynamic change."""
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 from headrace.settings.definitions.value_type import Value
 from headrace.settings.listener import parse_connection_limits
@@ -31,6 +32,7 @@ def refusals(values: Mapping[str, Value]) -> Iterator[str]:
         yield "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
     if _number(values, "log.roll.ms", default=1) < 1:
         yield "log.roll.ms must be greater than or equal to 1"
+    yield from _zookeeper_refusals(values)
     yield from _connection_refusals(values)
     threads = _number(values, "log.cleaner.threads")
     if threads and _number(values, "log.cleaner.dedupe.buffer.size") / threads <= _MIB:
@@ -40,6 +42,27 @@ def refusals(values: Mapping[str, Value]) -> Iterator[str]:
         and values["security.inter.broker.protocol"] != "PLAINTEXT"
     ):
         yield "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
+
+
+def _zookeeper_refusals(values: Mapping[str, Value]) -> Iterator[str]:
+    connect = values["zookeeper.connect"]
+    if not isinstance(connect, str):
+        return
+    if not connect.strip():
+        yield "zookeeper.connect is empty. Name the servers, or leave the setting out: then the broker is a cluster of its own"
+        return
+    for server in connect.partition("/")[0].split(","):
+        if not _is_server(server):
+            yield f"zookeeper.connect: {server!r} in {connect} is not host:port; expected host:port,host:port/path"
+
+
+def _is_server(text: str) -> bool:
+    """Whether this is `host` or `host:port`."""
+    try:
+        parts = urlsplit(f"//{text.strip()}")
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
 
 
 def _connection_refusals(values: Mapping[str, Value]) -> Iterator[str]:

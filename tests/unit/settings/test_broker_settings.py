@@ -120,6 +120,11 @@ def test_listeners_have_names_and_protocols() -> None:
         ({"group.max.session.timeout.ms": "1"}, "group.max.session.timeout.ms must be greater"),
         ({"node.id": "1", "broker.id": "2"}, "node.id. to the same value as .broker.id"),
         ({"headrace.http.listeners": "ftp://a:1"}, "headrace.http.listeners: ftp://a:1"),
+        ({"zookeeper.connect": ""}, "zookeeper.connect is empty"),
+        ({"zookeeper.connect": "/kafka"}, "zookeeper.connect: '' in /kafka is not host:port"),
+        ({"zookeeper.connect": "a:2181,,b:2181"}, "zookeeper.connect: '' in a:2181,,b:2181"),
+        ({"zookeeper.connect": "a:x/kafka"}, "zookeeper.connect: 'a:x' in a:x/kafka is not host"),
+        ({"zookeeper.connect": "a:99999"}, "zookeeper.connect: 'a:99999'"),
         ({"num.partitions": "many"}, "Invalid value many for configuration num.partitions"),
     ],
 )

@@ -1,10 +1,12 @@
 """DescribeProducers (61), version 0: the idempotent and transactional producers a partition knows.
 
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+Every replica answers for its own log, because `kafka-transactions --broker-id` asks a replica that does not lead, too.
+
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (no replica here), KAFKA_STORAGE_ERROR.
 """
 
 from headrace.broker.cluster.cluster_view import ClusterView
-from headrace.broker.replicas.partition_lookup import find_leader
+from headrace.broker.replicas.partition_lookup import find_partition
 from headrace.broker.requests.request_context import RequestContext
 from headrace.replication.partition_table import PartitionTable
 from headrace.wire.messages.describe_producers import (
@@ -25,7 +27,7 @@ def handle(
     cluster: ClusterView,
 ) -> DescribeProducersResponse:
     def answer(topic: str, index: int) -> PartitionResponse:
-        partition = find_leader(partitions, cluster, topic, index)
+        partition = find_partition(partitions, cluster, topic, index)
         if isinstance(partition, Refusal):
             return PartitionResponse(
                 partition_index=index,

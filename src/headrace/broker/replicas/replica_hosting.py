@@ -254,7 +254,9 @@ class ReplicaHosting:
         elif where not in self._queue:
             self._apply_role(where)
 
-    def _apply_role(self, where: TopicIdPartition, *, is_new: bool = False) -> None:
+    def _apply_role(
+        self, where: TopicIdPartition, *, is_new: bool = False, is_retry: bool = False
+    ) -> None:
         """Host a partition in the role that the newest state gives it, or no longer host it."""
         is_new = self._queue.remove(where) or is_new
         topic = self._cluster.state.topics_by_id.get(where.topic_id)
@@ -272,7 +274,8 @@ class ReplicaHosting:
             if partition is not None:
                 self._give_role(partition, topic.partitions[where.partition])
         except DiskFull as error:
-            _logger.error("%s waits for room on the disk: %s", topic_partition, error)
+            level = logging.DEBUG if is_retry else logging.ERROR  # once, not with every retry
+            _logger.log(level, "%s waits for room on the disk: %s", topic_partition, error)
             self._without_room[where] = is_new
         except (DiskFailed, CorruptBatch) as error:
             _logger.error("%s cannot be used: %s", topic_partition, error)
@@ -285,7 +288,7 @@ class ReplicaHosting:
             return
         waiting, self._without_room = self._without_room, {}
         for where, is_new in waiting.items():
-            self._apply_role(where, is_new=is_new)
+            self._apply_role(where, is_new=is_new, is_retry=True)
 
     def apply_queued(self, limit: int | None = None) -> bool:
         """Apply the roles of partitions in the queue, at most `limit`. Returns whether others remain.

@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from headrace.cli.shell.command_line import Failure
-from headrace.errors import DiskFailed, HeadraceError
+from headrace.errors import NO_LOG_DIRECTORY, DiskFailed, HeadraceError
 
 if TYPE_CHECKING:
     from headrace.settings.broker_settings import BrokerSettings
@@ -60,8 +60,11 @@ def _directory_in_use(path: str) -> Failure:
 
 
 def _disk_failed(failure: DiskFailed) -> Failure:
+    from headrace.log.log_dirs import LOCK_FILE
+
     cause = failure.__cause__
-    path, _, reason = str(failure).partition(": ")
+    path, _, reason = str(failure).removeprefix(NO_LOG_DIRECTORY).partition(": ")
+    path = path.removesuffix(f"/{LOCK_FILE}")
     if "another broker" in reason:
         return _directory_in_use(path)
     hint = "choose another log directory: --override log.dirs=…"

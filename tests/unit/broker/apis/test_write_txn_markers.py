@@ -20,7 +20,7 @@ from headrace.wire.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.unit.broker.apis.one_broker import NOW_MS, OneBroker, on_broker
+from tests.unit.broker.apis.one_broker import BROKER_ID, NOW_MS, OneBroker, on_broker
 
 PRODUCER = 4711
 
@@ -176,6 +176,19 @@ async def test_the_producer_is_described_with_its_open_transaction(broker: OneBr
     assert producer.coordinator_epoch == 8
     assert producer.current_txn_start_offset == 1
     assert producer.last_sequence == 1
+
+
+@on_broker()
+async def test_a_replica_that_does_not_lead_describes_its_producers(broker: OneBroker) -> None:
+    partition = await partition_of(broker)
+    write(partition, 0, 2)
+    partition.become_follower(BROKER_ID + 1, partition.leader_epoch + 1)
+    assert not partition.is_leader
+    request = DescribeProducersRequest(topics=[TopicRequest(name="orders", partition_indexes=[0])])
+    answer = (await broker.ask(describe_producers, request, 0)).topics[0].partitions[0]
+    assert answer.error_code == ErrorCode.NONE
+    (producer,) = answer.active_producers
+    assert producer.current_txn_start_offset == 0
 
 
 @on_broker()

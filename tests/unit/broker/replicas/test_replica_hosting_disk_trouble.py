@@ -1,5 +1,7 @@
 """What a broker hosts when its disk is full or gone: refused, tried again, and never made up."""
 
+import pytest
+
 from headrace.broker.replicas.partition_lookup import missing
 from headrace.controller.deletions import DeleteTopics
 from headrace.coordination.store import SessionState
@@ -13,21 +15,26 @@ from tests.unit.broker.apis.one_broker import LOG_DIR, NOW_MS, OneBroker, on_bro
 ORDERS = TopicPartition("orders", 0)
 
 
-@on_broker()
-async def test_a_topic_created_on_a_full_disk_is_hosted_once_there_is_room(
-    broker: OneBroker,
+def test_a_topic_created_on_a_full_disk_is_hosted_once_there_is_room(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker.disk.capacity_bytes = broker.disk.used_bytes
-    await broker.topic("orders")
-    assert broker.partitions.get("orders", 0) is None
-    assert missing(broker.cluster, "orders", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    broker.replica_hosting.retry_after_full_disk()
-    assert broker.partitions.get("orders", 0) is None
-    broker.disk.capacity_bytes = None
-    broker.replica_hosting.retry_after_full_disk()
-    partition = broker.partitions.get("orders", 0)
-    assert partition is not None
-    assert partition.is_leader
+    @on_broker()
+    async def story(broker: OneBroker) -> None:
+        broker.disk.capacity_bytes = broker.disk.used_bytes
+        await broker.topic("orders")
+        assert broker.partitions.get("orders", 0) is None
+        assert missing(broker.cluster, "orders", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        broker.replica_hosting.retry_after_full_disk()
+        assert broker.partitions.get("orders", 0) is None
+        told = [each for each in caplog.messages if "orders-0 waits for room on the disk" in each]
+        assert len(told) == 1, "once, not with every retry"
+        broker.disk.capacity_bytes = None
+        broker.replica_hosting.retry_after_full_disk()
+        partition = broker.partitions.get("orders", 0)
+        assert partition is not None
+        assert partition.is_leader
+
+    story()
 
 
 @on_broker()
