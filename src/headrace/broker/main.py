@@ -36,10 +36,11 @@ from headrace.coordination.store import Node, SessionState, Store, StoreFailed
 from headrace.coordinator.group.events import DeletedTopic
 from headrace.errors import DiskFailed
 from headrace.ids import text_of_id
+from headrace.log.clean_run import UNKNOWN_RUN, CleanRun
 from headrace.log.files.incarnations import add_incarnation, read_incarnations
 from headrace.log.files.meta_properties import claim_directory
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import UNKNOWN_RUN, CleanRun, LogDirs
+from headrace.log.log_dirs import LogDirs
 from headrace.settings.broker_settings import BrokerSettings
 from headrace.settings.dynamic import apply_dynamic, readable_topic_config
 

@@ -5,7 +5,6 @@ One broken partition does not keep the others from opening: it is listed in `bro
 """
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from uuid import UUID
 
 from headrace.errors import NO_LOG_DIRECTORY, CorruptBatch, DiskFailed, DiskFull
 from headrace.ids import TopicPartition
+from headrace.log.clean_run import CLEAN_SHUTDOWN_FILE, UNKNOWN_RUN, CleanRun, unopened_in
 from headrace.log.closing import close_logs
 from headrace.log.files.checkpoint import (
     CLEANER_FILE,
@@ -35,7 +35,6 @@ from headrace.log.recovery import Checkpointed, open_log
 
 _logger = logging.getLogger(__name__)
 
-CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 LOCK_FILE: Final = ".lock"
 FUTURE_SUFFIX: Final = "-future"
 MAX_NAME: Final = 255
@@ -43,35 +42,6 @@ MAX_NAME: Final = 255
 OpenAll = Callable[
     [Callable[[FoundLog], PartitionLog | str], Iterable[FoundLog]], Iterable[PartitionLog | str]
 ]
-
-
-class CleanRun(NamedTuple):
-    """A broker's incarnation that stopped cleanly, and the first of the unbroken row of such that it ends."""
-
-    broker_epoch: int
-    since_epoch: int
-    cluster_id: str = ""  # epochs of different clusters say nothing about each other
-
-    def encode(self, unopened: Iterable[TopicPartition] = ()) -> bytes:
-        """The marker's content. It does not speak of the logs in `unopened`, which were not closed."""
-        epoch, since, cluster_id = self
-        cluster = f',"clusterId":"{cluster_id}"' if cluster_id else ""
-        names = ",".join(f'"{topic_partition}"' for topic_partition in unopened)
-        but = f',"unopened":[{names}]' if names else ""
-        fields = f'"version":0,"brokerEpoch":{epoch},"cleanSinceEpoch":{since}{cluster}{but}'
-        return f"{{{fields}}}".encode()
-
-    @classmethod
-    def decode(cls, marker: bytes | None) -> "CleanRun":
-        """What a marker says; nothing of what it does not say."""
-        numbers = dict(re.findall(rb'"(\w+)"\s*:\s*(-?\d+)', marker or b""))
-        epoch = int(numbers.get(b"brokerEpoch", -1))
-        cluster = re.search(rb'"clusterId"\s*:\s*"([\w-]*)"', marker or b"")
-        cluster_id = "" if cluster is None else cluster[1].decode()
-        return cls(epoch, int(numbers.get(b"cleanSinceEpoch", epoch)), cluster_id)
-
-
-UNKNOWN_RUN: Final = CleanRun(-1, -1)
 
 
 @dataclass(slots=True)
@@ -91,6 +61,11 @@ class LogDir:
     unopened: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # each is in `broken`
     # The largest offset that the checkpoint files say of a partition, whichever log had its name then.
     checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def holds(self, log: PartitionLog) -> bool:
+        """Whether this very log is here, or on its way here."""
+        where = log.topic_partition
+        return log in (self.logs.get(where), self.futures.get(where))
 
 
 class DirectoryCheckpoints(NamedTuple):
@@ -158,7 +133,7 @@ class LogDirs:
         path = directory.path
         marker = self.disk.read_bytes(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         clean = marker is not None
-        unopened = _unopened(marker)
+        unopened = unopened_in(marker)
         self._previous.add(CleanRun.decode(marker))
         if clean:
             # Gone for good before anything is written: only a stop that completed may leave it behind.
@@ -504,10 +479,12 @@ class LogDirs:
 
     def checkpointed(self, checkpoints: DirectoryCheckpoints) -> None:
         """The files are in place."""
-        checkpoints.directory.checkpointed = checkpoints.offsets
+        directory = checkpoints.directory
+        directory.checkpointed = checkpoints.offsets
         self.log_starts_written(checkpoints)
         for log, truncation in checkpoints.truncated:
-            if not log.is_closed:  # else it was deleted or moved meanwhile
+            # Else it was deleted, moved or lost with its disk meanwhile. At a stop it is closed already.
+            if directory.holds(log) and self._online.get(directory.path) is directory:
                 with suppress(DiskFull):  # the next ones try again
                     log.forget_truncation(truncation)
 
@@ -576,12 +553,6 @@ def _differ(log: PartitionLog, other: PartitionLog) -> bool:
 def _progress(log: PartitionLog) -> tuple[int, int, int]:
     # The size tells a whole log from one whose removal was interrupted.
     return log.leader_epochs.latest, log.log_end_offset, log.size
-
-
-def _unopened(marker: bytes | None) -> set[str]:
-    """Names of the logs that were not closed when the marker was written."""
-    names = re.search(rb'"unopened"\s*:\s*\[([^\]]*)\]', marker or b"")
-    return set() if names is None else set(re.findall(r'"([^"]+)"', names[1].decode()))
 
 
 def _largest(

@@ -7,6 +7,7 @@ import pytest
 
 from headrace.errors import DiskFailed, SettingError
 from headrace.ids import TopicPartition
+from headrace.log.clean_run import CLEAN_SHUTDOWN_FILE, CleanRun
 from headrace.log.files.checkpoint import (
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
@@ -18,7 +19,7 @@ from headrace.log.files.disk import Disk, FileStat
 from headrace.log.files.meta_properties import claim_directory, read_cluster_id
 from headrace.log.files.os_disk import OsDisk
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, LogDirs, parse_directory_name
+from headrace.log.log_dirs import LogDirs, parse_directory_name
 from headrace.log.retention import delete_old_segments
 from headrace.log.segments.segment import offset_name
 from headrace.testing.memory_disk import MemoryDisk

@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 
 from headrace.ids import TopicPartition
+from headrace.log.clean_run import CLEAN_SHUTDOWN_FILE
 from headrace.log.files.checkpoint import RECOVERY_POINT_FILE, read_offsets, read_topic_id
 from headrace.log.log_config import LogConfig
-from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, LogDirs
+from headrace.log.log_dirs import LogDirs
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.log_samples import NOW_MS, append, make_batch, stored_records
 

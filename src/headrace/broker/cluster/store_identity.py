@@ -10,9 +10,10 @@ from typing import Final
 from headrace.coordination.membership import known_cluster_id
 from headrace.coordination.store import Store
 from headrace.errors import DiskFailed, HeadraceError
+from headrace.log.clean_run import CLEAN_SHUTDOWN_FILE, CleanRun
 from headrace.log.files.disk import Disk
 from headrace.log.files.meta_properties import META_PROPERTIES_FILE, check_node_id, read_cluster_id
-from headrace.log.log_dirs import CLEAN_SHUTDOWN_FILE, CleanRun, parse_directory_name
+from headrace.log.log_dirs import parse_directory_name
 from headrace.settings.broker_settings import BrokerSettings
 
 STORE_FILE: Final = "coordination.sqlite"
