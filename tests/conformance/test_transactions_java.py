@@ -1,9 +1,15 @@
-"""Transactions of Java's clients (version 2): many in a row without a pause, and Kafka's own copier, exactly once."""
+"""Transactions of Java's clients: many in a row without a pause, and Kafka's own copier, exactly once.
 
+Kafka 4.3's clients speak version 2 of the protocol; those of 3.9 and 2.8 speak version 1 to the same broker.
+"""
+
+from pathlib import Path
+
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.conformance.conftest import MakeTopic
-from tests.support import kafka_tools
+from tests.support import kafka_tools, tools
 from tests.support.broker import BrokerUnderTest, bootstrap
 
 RECORDS = 3_000
@@ -35,10 +41,17 @@ def values(broker: BrokerUnderTest, topic: str, isolation: str) -> list[bytes]:
         consumer.close()
 
 
+def older_jars(version: str) -> Path | None:
+    """None for the version of the other tests."""
+    return None if version == tools.KAFKA_VERSION else tools.require(f"kafka-{version}-jars")
+
+
+@pytest.mark.parametrize("version", [tools.KAFKA_VERSION, *tools.OLDER_KAFKAS])
 def test_the_copier_of_kafka_copies_exactly_once(
-    broker: BrokerUnderTest, make_topic: MakeTopic
+    broker: BrokerUnderTest, make_topic: MakeTopic, version: str
 ) -> None:
     """Its producer writes right behind each commit, its offsets go with the transactions, and some are aborted."""
+    jars = older_jars(version)
     source, target = make_topic("source", partitions=1), make_topic("target", partitions=1)
     kafka_tools.run(
         *("producer-perf-test", "--topic", source, "--num-records", str(RECORDS)),
@@ -46,6 +59,7 @@ def test_the_copier_of_kafka_copies_exactly_once(
         *("--transaction-duration-ms", "20"),
         *("--producer-props", f"bootstrap.servers={bootstrap(broker)}"),
         timeout_s=120,
+        jars=jars,
     )
     written = values(broker, source, "read_committed")
     assert len(written) == RECORDS
@@ -56,6 +70,7 @@ def test_the_copier_of_kafka_copies_exactly_once(
         *("--consumer-group", f"copy-{source}", "--max-messages", str(RECORDS)),
         "--enable-random-aborts",
         timeout_s=120,
+        jars=jars,
     )
     assert sorted(values(broker, target, "read_committed")) == sorted(written)
     assert len(values(broker, target, "read_uncommitted")) >= RECORDS

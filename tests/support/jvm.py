@@ -15,10 +15,15 @@ FAST_START = (
 
 
 def java_command(
-    main: str, *, heap: str = "256m", log_level: str = "ERROR", java: Path | None = None
+    main: str,
+    *,
+    heap: str = "256m",
+    log_level: str = "ERROR",
+    java: Path | None = None,
+    jars: Path | None = None,
 ) -> list[str]:
-    """The command that runs a class of Kafka's jars; its arguments follow."""
-    jars = tools.require("kafka-jars")
+    """The command that runs a class of Kafka's jars, or of those in another directory; its arguments follow."""
+    jars = jars or tools.require("kafka-jars")
     return [
         str(java or tools.require("java")),
         f"-Xmx{heap}",

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.support.jvm import java_command
 
@@ -44,19 +45,24 @@ class Output:
     exit_code: int
 
 
-def command(tool: str, *arguments: str) -> list[str]:
-    """The command line of a tool, for tests that start and stop it themselves."""
-    return [*java_command(CLASSES[tool]), *arguments]
+def command(tool: str, *arguments: str, jars: Path | None = None) -> list[str]:
+    """The command line of a tool, for tests that start and stop it themselves; of an older Kafka, whose jars are given."""
+    return [*java_command(CLASSES[tool], jars=jars), *arguments]
 
 
 def run(
-    tool: str, *arguments: str, stdin: bytes = b"", timeout_s: float = 60, succeed: bool = True
+    tool: str,
+    *arguments: str,
+    stdin: bytes = b"",
+    timeout_s: float = 60,
+    succeed: bool = True,
+    jars: Path | None = None,
 ) -> Output:
     """Run a tool to its end. With `succeed` an exit code other than 0 is a failed test that shows what was said."""
     # TZ: tools print local times; LC_ALL: numbers must not depend on the machine.
     environment = {**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
-        command(tool, *arguments),
+        command(tool, *arguments, jars=jars),
         input=stdin,
         capture_output=True,
         timeout=timeout_s,

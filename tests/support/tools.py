@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +26,9 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / ".cache"
 KAFKA_VERSION = "4.3.0"
+# Two older lines, whose clients speak the first version of the transaction protocol.
+OLDER_KAFKAS = ("3.9.1", "2.8.2")
+OLDER_POM = Path(__file__).with_name("kafka") / "older-pom.xml"
 KAFKA_POM = Path(__file__).with_name("kafka") / "pom.xml"
 JAVA_FLOOR = 17
 STRANGERS = Path(__file__).parents[1] / "registry" / "strangers"
@@ -105,6 +108,7 @@ def _finders() -> dict[str, Callable[[], Path]]:
     return {
         "java": _java,
         "kafka-jars": _kafka_jars,
+        **{f"kafka-{each}-jars": partial(_older_kafka_jars, each) for each in OLDER_KAFKAS},
         "confluent-jars": _confluent_jars,
         "kafkajs-registry": _kafkajs_registry,
         "franz-go-registry": _franz_go_registry,
@@ -184,6 +188,20 @@ def _kafka_jars() -> Path:
             shutil.rmtree(home, ignore_errors=True)
             _copy_dependencies(maven, jars)
             stamp.write_text(pom)
+    return jars
+
+
+def _older_kafka_jars(version: str) -> Path:
+    """The directory with an older Kafka's clients and tools, copied by Maven the first time."""
+    jars = CACHE / f"kafka-{version}-{_digest(OLDER_POM)}"
+    maven = None if jars.exists() else find("maven")
+    with _locked(f"kafka-{version}"), _made_aside(jars) as aside:
+        if aside is not None:
+            words = [str(maven), "-q", "-B", "-U", "-f", str(OLDER_POM), COPY_DEPENDENCIES]
+            words += [f"-Dkafka.version={version}", f"-DoutputDirectory={aside}"]
+            download(
+                [*words, "-DincludeScope=runtime"], f"Maven could not fetch Apache Kafka {version}"
+            )
     return jars
 
 
