@@ -38,6 +38,7 @@ STREAM_BATCHES = 90  # Spark remembers a hundred
 STREAM_S = 60.0  # or as many as there are by then
 FORMATS = ("headrace", "kafka")
 FLOOR = "floor"
+EXACTLY_ONCE = "headrace exactly-once"
 # Of a micro-batch, as Spark's progress names them: asking for the newest offsets, writing the offset log, planning tasks, the
 # query's plan, running it, writing the commit log.
 WHOLE = "triggerExecution"
@@ -146,7 +147,7 @@ def _micro_batches(
     The queries run in turns, because a shared machine is fast in one minute and slow in the next. Each ratio is the median
     of those of the turns; the first turn of each warms Java up.
     """
-    names = (*FORMATS, FLOOR) if into_topic else FORMATS
+    names = (*FORMATS, EXACTLY_ONCE, FLOOR) if into_topic else FORMATS
     turns: list[dict[str, dict[str, float]]] = []
     with _trickle(servers):
         for turn in range(STREAM_TURNS + 1):
@@ -165,20 +166,28 @@ def _micro_batches(
     )
     where = "from topic to topic" if into_topic else "read only"
     what = f"streaming micro-batch, p50, {where}"
-    lines = [_turns_line(what, turns[1:], beside="kafka", detail=f"{detail}; ")]
+    lines = [_turns_line(what, turns[1:], beside="kafka", at_most=1.1, detail=f"{detail}; ")]
     if into_topic:
         lines.append(_turns_line(f"{what}, beside the floor", turns[1:], beside=FLOOR))
+        exact = f"{what}, exactly once beside at least once"
+        lines.append(_turns_line(exact, turns[1:], of=EXACTLY_ONCE, beside="headrace", at_most=1.3))
     return lines
 
 
 def _turns_line(
-    what: str, turns: list[dict[str, dict[str, float]]], *, beside: str, detail: str = ""
+    what: str,
+    turns: list[dict[str, dict[str, float]]],
+    *,
+    beside: str,
+    of: str = "headrace",
+    at_most: float | None = None,
+    detail: str = "",
 ) -> Line:
-    ratios = [turn["headrace"][WHOLE] / turn[beside][WHOLE] for turn in turns]
+    ratios = [turn[of][WHOLE] / turn[beside][WHOLE] for turn in turns]
     return Line(
         what=what,
         value=median(ratios),
-        at_most=1.1 if beside == "kafka" else None,
+        at_most=at_most,
         detail=f"{detail}turns {min(ratios):.2f} to {max(ratios):.2f}",
     )
 
@@ -207,16 +216,19 @@ def _trickle(servers: str) -> Iterator[None]:
 def _query(
     spark: SparkSession, servers: str, directory: Path, name: str, *, into_topic: bool
 ) -> StreamingQuery:
-    source = "headrace" if name == FLOOR else name
+    source = name if name in FORMATS else "headrace"
+    target = "headrace" if name == EXACTLY_ONCE else name
     reader = spark.readStream.format(source).option("kafka.bootstrap.servers", servers)
     rows = reader.option("subscribe", "trickle").load().select("value")
-    checkpoint = str(directory / f"checkpoint-{name}-{into_topic}")
+    checkpoint = str(directory / f"checkpoint-{name.replace(' ', '-')}-{into_topic}")
     if not into_topic:
         writer = rows.writeStream.format("noop")
     else:
         make_active(spark)
-        writer = rows.writeStream.format(name).option("kafka.bootstrap.servers", servers)
-        writer = writer.option("topic", f"written-{name}")
+        writer = rows.writeStream.format(target).option("kafka.bootstrap.servers", servers)
+        writer = writer.option("topic", f"written-{name.replace(' ', '-')}")
+        if name == EXACTLY_ONCE:
+            writer = writer.option("deliveryGuarantee", "exactly-once")
     return writer.option("checkpointLocation", checkpoint).start()
 
 

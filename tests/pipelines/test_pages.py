@@ -15,7 +15,7 @@ from tests.support.registry_process import RegistryProcess
 from tests.support.spark_topics import Topics
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("pipelines.md", "tools/pipeline.md", "tools/sql.md")
+PAGES = ("pipelines.md", "tools/pipeline.md", "tools/sql.md", "exactly-once.md")
 PAGES_ABOUT_SCHEMAS = ("schemas-in-spark.md", "schema-evolution.md")
 COMMANDS = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FOUND = """\
@@ -53,6 +53,8 @@ def test_commands_work_as_they_stand(own_topics: Topics, tmp_path: Path) -> None
             assert done.returncode == 0, f"{page}: {done.stdout}{done.stderr}"
             told += done.stdout + done.stderr
     assert FOUND in told
+    assert "receipt for commit 0\nreceipt for commit 1\nreceipt for commit 2\n" in told
+    assert "receipt for abort" not in told
     assert "word-counts: offsets 0: 0-" in told, "which offsets were covered"
     assert '{"rows": [{"n": 1}], "covered": [{"topic": "lines", "ranges": [[0, 0, 1]]}]}' in told
     assert '{"name": "words", "state": "finished"' in told

@@ -151,6 +151,39 @@ def test_batches_one_after_the_other(start: Start, topic: str, values: Values) -
     await_values(values, *(f"{number}-{task}" for number in range(5) for task in range(3)))
 
 
+def test_the_protocol_before_transaction_version_2(
+    start: Start, topic: str, values: Values
+) -> None:
+    """Partitions are added by the client, and the epoch stays when a transaction ends."""
+    run = start("run-1")
+    run.sink.coordinator._version = 1
+    for number in range(3):
+        written = [run.task(topic, number, f"{number}-{task}", task=task) for task in range(2)]
+        run.commit(number, *written)
+        run.commit(number, *written)
+    await_values(values, *(f"{number}-{task}" for number in range(3) for task in range(2)))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("commit", [True, False])
+def test_progress_of_a_group_in_a_transaction(
+    start: Start, topic: str, topics: Topics, version: int, commit: bool
+) -> None:
+    coordinator = start("run-1").sink.coordinator
+    coordinator._version = version
+    group = f"group-of-{topic}"
+    transaction = coordinator.begin(f"progress-of-{topic}", timeout_ms=LONG_MS)
+    assert isinstance(transaction, OpenTransaction)
+    offsets = {TopicPartition(topic, 0): 7, TopicPartition(topic, 1): 9}
+    assert coordinator.commit_offsets(transaction, group, offsets) is None
+    assert coordinator.end(transaction, commit=commit) is None
+    expected = {0: 7, 1: 9} if commit else {}
+    deadline = time.monotonic() + 20
+    while topics.committed(group, topic) != expected:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_killed_before_the_decision(start: Start, topic: str, values: Values) -> None:
     """The transactions that were left open are aborted by the next run, or they would hold back readers."""
     killed = start("run-1")

@@ -10,6 +10,8 @@ from headrace.pipelines.definitions.pipeline_file import (
     inputs_of,
     letter_writers,
     load,
+    sink_options,
+    source_options,
     sources_of,
 )
 from headrace.pipelines.options.known_options import OptionError
@@ -121,3 +123,31 @@ def test_one_flow_writes_the_dead_letters_of_a_source(tmp_path: Path) -> None:
 def test_a_source_that_is_read_again_and_again_writes_no_dead_letters(tmp_path: Path) -> None:
     text = LETTERED.replace('"dead"))', '"dead"), as_table=True)')
     assert "is read anew for every batch" in complaint(tmp_path, text + COPY)
+
+
+EXACTLY = {"deliveryGuarantee": "exactly-once"}
+
+
+@pytest.mark.parametrize(
+    ("into", "source", "expected"),
+    [
+        ('topic("copies")', LINES, EXACTLY),
+        ('topic("copies", deliveryGuarantee="at-least-once")', LINES, {}),
+        ('topic("copies", **{"kafka.acks": "1"})', LINES, {}),
+        ('topic("copies")', 'source("lines", files("/in", format="text"))\n', {}),
+        ('files("/out", format="json")', LINES, {}),
+    ],
+)
+def test_from_topics_to_a_topic_is_exactly_once_unless_the_file_chooses(
+    tmp_path: Path, into: str, source: str, expected: dict[str, str]
+) -> None:
+    found = loaded(tmp_path, source + f"@flow(into={into})\ndef copy(lines): ...\n")
+    assert sink_options(found.flows["copy"], found) == expected
+
+
+def test_topics_are_read_committed_unless_the_file_chooses() -> None:
+    assert source_options(Topic(name="t", options={})) == {
+        "kafka.isolation.level": "read_committed"
+    }
+    chosen = {"Kafka.Isolation.Level": "read_uncommitted"}
+    assert source_options(Topic(name="t", options=chosen)) == {}
