@@ -2,34 +2,22 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.transactions import describe_transaction
-from headrace.client.idempotent_producer import IdempotentProducer, ProduceSettings
 from headrace.client.transaction_coordinator import OpenTransaction, TransactionFailed
 from headrace.errors import HeadraceError
 from headrace.ids import TopicPartition
 from headrace.pipelines.writing.decisions import Decision, WrongBatch
 from headrace.pipelines.writing.exactly_once import BatchIdentity, TransactionalSink
-from headrace.records.batch_builder import append_record
-from headrace.records.batch_reader import Record
 from headrace.testing.embedded_broker import EmbeddedBroker
+from tests.pipelines.sink_process import write_record
 from tests.support.committed_records import committed_values
 from tests.support.spark_topics import Topics
 
 LONG_MS = 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class OneRecord:
-    payload: bytes
-    record_count: int = 1
-
-    def halves(self) -> list["OneRecord"]:
-        return [self]
 
 
 class Process:
@@ -59,16 +47,7 @@ class Process:
         if self.sink.is_decided(batch):
             return None
         transaction = self.sink.begin(batch.transactional_id(task, attempt), timeout_ms)
-        producer = IdempotentProducer(
-            self.sink.leaders,
-            ProduceSettings(),
-            transaction=transaction,
-            coordinator=self.sink.coordinator,
-        )
-        payload = bytearray()
-        append_record(payload, Record(0, 0, None, value.encode()), 0, 0)
-        producer.send([(TopicPartition(topic, task % 2), OneRecord(bytes(payload)))], 1)
-        producer.flush(1)
+        write_record(self.sink, transaction, TopicPartition(topic, task % 2), value)
         return transaction
 
     def commit(
