@@ -25,6 +25,7 @@ from headrace.broker.coordinators.coordinator_table import (
     CoordinatorTable,
     KeyType,
 )
+from headrace.broker.coordinators.marker_senders import MarkerSenders, marker_sender_client_id
 from headrace.broker.coordinators.marker_sending import MarkerSending
 from headrace.broker.environment import Environment
 from headrace.broker.fetching.fetch_sessions import FetchSessions
@@ -208,7 +209,7 @@ class BrokerComponents:
             self.cluster,
             settings.inter_broker_listener.name,
             inputs.environment.network.connect,
-            client_id=f"broker-{settings.node_id}-txn-marker-sender",
+            client_id=marker_sender_client_id(settings.node_id),
         )
         self.marker_sending = MarkerSending(
             leaders, inputs.tasks.create_task, timeout_s=settings.request_timeout_ms / 1_000
@@ -324,6 +325,9 @@ class BrokerComponents:
             "log_dirs": inputs.log_dirs,
             "log_start_sync": self.log_start_sync,
             "long_work": LongWork(environment.workers, environment.monotonic),
+            "marker_senders": MarkerSenders(
+                lambda broker_id: broker_id in self.cluster.state.brokers
+            ),
             "metadata_cache": MetadataCache(),
             "advertised_apis": api_table.advertised(),
             "partitions": self.partitions,

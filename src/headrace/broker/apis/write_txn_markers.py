@@ -2,6 +2,7 @@
 
 v2 transaction version of each marker. Answered when the markers are committed; they may be repeated. Each is fenced by the
 producer's epoch and the coordinator's epoch; under transaction version 2 its epoch must be above the one that the transaction wrote in.
+A copy that arrives over a connection which its sender has given up is not written.
 Markers for `__consumer_offsets` go through the shard of the groups there, whose offsets they make count.
 Errors, per partition: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION,
 KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT; INVALID_REQUEST for a producer id or an epoch below 0.
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from headrace.broker.cluster.cluster_view import ClusterView
+from headrace.broker.coordinators.marker_senders import MarkerSenders
 from headrace.broker.replicas.partition_lookup import find_partition
 from headrace.broker.requests.long_work import LongWork
 from headrace.broker.requests.request_context import RequestContext
@@ -53,6 +55,7 @@ async def handle(
     live_settings: LiveSettings,
     clock: Clock,
     long_work: LongWork,
+    marker_senders: MarkerSenders,
 ) -> WriteTxnMarkersResponse | Completion:
     results: dict[int, _ProducerResults] = {}
     waits: list[Callable[[Completion], None]] = []
@@ -65,6 +68,9 @@ async def handle(
             for index in dict.fromkeys(topic.partition_indexes):  # named twice, marked once
                 await slices.pause()
                 result = of_topic[index] = WritableTxnMarkerPartitionResult(partition_index=index)
+                if _is_given_up(context, marker_senders):
+                    result.error_code = ErrorCode.REQUEST_TIMED_OUT
+                    continue
                 if not _is_possible(marker):
                     result.error_code = ErrorCode.INVALID_REQUEST
                     continue
@@ -97,6 +103,15 @@ async def handle(
     for begin_waiting in waits:
         begin_waiting(completion)
     return completion
+
+
+def _is_given_up(context: RequestContext, marker_senders: MarkerSenders) -> bool:
+    """Whether the sender has repeated these markers over a newer connection. Asked after each pause."""
+    connection = context.connection
+    is_given_up = marker_senders.is_given_up(context.client_id, connection.connection_id)
+    if is_given_up:
+        connection.close("its sender has written transaction markers over a newer connection")
+    return is_given_up
 
 
 def _wait_for_partition(

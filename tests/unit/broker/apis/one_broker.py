@@ -27,6 +27,7 @@ from headrace.broker.coordinators.coordinator_table import (
     CoordinatorTable,
     KeyType,
 )
+from headrace.broker.coordinators.marker_senders import MarkerSenders
 from headrace.broker.net.buffer_pool import BufferPool
 from headrace.broker.net.busy_poll import BusyPoll
 from headrace.broker.net.connection import Connection, Dispatch
@@ -179,6 +180,7 @@ class OneBroker:
         )
         self.topic_creation = TopicCreation(self.controller, self.live_settings, self.cluster)
         self.metadata_cache = MetadataCache()
+        self.marker_senders = MarkerSenders(lambda broker_id: broker_id == BROKER_ID)
         self.long_work = LongWork(Threads(perf_counter), perf_counter)
         self.traffic = Traffic()
         self.txn_verification = ScriptedVerification()
@@ -229,8 +231,9 @@ class OneBroker:
         version: int,
         *,
         connection: Connection | None = None,
+        client_id: str = "client",
     ) -> R:
-        context = RequestContext(request.API_KEY, version, "client", connection or connection_to())
+        context = RequestContext(request.API_KEY, version, client_id, connection or connection_to())
         received = decode(type(request), version, bytearray(encode(request, version)))
         needs = inspect.signature(api.handle).parameters
         parts = {name: getattr(self, name) for name in needs if name not in ("request", "context")}

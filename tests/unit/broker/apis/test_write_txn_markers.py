@@ -3,6 +3,8 @@
 import pytest
 
 from headrace.broker.apis import describe_producers, list_offsets, write_txn_markers
+from headrace.broker.coordinators.marker_senders import marker_sender_client_id
+from headrace.broker.net.connection import Connection
 from headrace.log.producers.producer_state import NOT_VERIFIED
 from headrace.records.batch_builder import BatchOptions, build_batch, records_at
 from headrace.records.batch_view import headers_in
@@ -20,7 +22,7 @@ from headrace.wire.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.unit.broker.apis.one_broker import BROKER_ID, NOW_MS, OneBroker, on_broker
+from tests.unit.broker.apis.one_broker import BROKER_ID, NOW_MS, Listener, OneBroker, on_broker
 
 PRODUCER = 4711
 
@@ -54,10 +56,18 @@ def marker(
     )
 
 
-async def end(broker: OneBroker, *markers: WritableTxnMarker, version: int = 2) -> list[ErrorCode]:
+async def end(
+    broker: OneBroker,
+    *markers: WritableTxnMarker,
+    version: int = 2,
+    connection: Connection | None = None,
+    client_id: str = "client",
+) -> list[ErrorCode]:
     """Error codes, partition by partition."""
     request = WriteTxnMarkersRequest(markers=markers)
-    answer = await broker.ask(write_txn_markers, request, version)
+    answer = await broker.ask(
+        write_txn_markers, request, version, connection=connection, client_id=client_id
+    )
     return [
         ErrorCode(partition.error_code)
         for each in answer.markers
@@ -206,3 +216,28 @@ async def test_a_partition_that_is_named_twice_gets_one_marker(broker: OneBroker
     partition = await partition_of(broker)
     assert await end(broker, marker(("orders", [0, 0, 0]))) == [ErrorCode.NONE]
     assert partition.log.log_end_offset == 1
+
+
+@on_broker()
+async def test_a_copy_over_a_connection_that_was_given_up_does_not_end_the_next_transaction(
+    broker: OneBroker,
+) -> None:
+    """Under transaction version 1, where the next one has the same epoch and the same coordinator."""
+    partition = await partition_of(broker)
+    listener = Listener("PLAINTEXT")
+    given_up, newer = Connection(listener), Connection(listener)
+    sender = marker_sender_client_id(BROKER_ID)
+    abort = marker(("orders", [0]), commit=False)
+    write(partition, 0)
+    assert await end(broker, abort, connection=newer, client_id=sender) == [ErrorCode.NONE]
+    write(partition, 1)
+    late = await end(broker, abort, connection=given_up, client_id=sender)
+    assert late == [ErrorCode.REQUEST_TIMED_OUT]
+    assert partition.log.producers.has_open_txn(PRODUCER, 0)
+    assert await end(broker, marker(("orders", [0])), connection=newer, client_id=sender) == [
+        ErrorCode.NONE
+    ]
+    found = partition.read(0, 1 << 20, read_committed=True)
+    assert isinstance(found, PartitionRead)
+    assert found.aborted is not None
+    assert [each.first_offset for each in found.aborted] == [0]
