@@ -46,6 +46,10 @@ _MAX_WAITING = 10_000
 _RETRY_S = 1.0  # after a failure of the store that the end of a session does not explain
 
 
+class UnknownToController(StoreFailed):
+    """The controller is of an earlier version, which does not know this question."""
+
+
 class NotController(HeadraceError):
     """This broker does not hold the controllership; `controller_id` does, if that is known (else -1)."""
 

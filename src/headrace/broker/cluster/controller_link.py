@@ -19,7 +19,7 @@ from headrace.controller.controller_requests import decode_answer, encode_event
 from headrace.controller.controllership import holder
 from headrace.controller.core import Event
 from headrace.controller.create_partitions import CreatePartitions
-from headrace.controller.driver import ControllerDriver, NotController
+from headrace.controller.driver import ControllerDriver, NotController, UnknownToController
 from headrace.controller.loading import endpoints_of
 from headrace.controller.topics import CreateTopics
 from headrace.coordination.nodes import BrokerNode, ControllerNode, MalformedNode
@@ -98,6 +98,8 @@ class ControllerLink:
             response = await connection.send(AskControllerRequest(kind=kind, event=data), 0)
         if response.error_code == ErrorCode.NOT_CONTROLLER:
             raise NotController(response.controller_id)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            raise UnknownToController(f"the controller is of a version that does not know {kind}")
         if response.error_code:
             raise StoreFailed(f"the controller answers {ErrorCode.of(response.error_code).name}")
         try:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from headrace.broker.cluster.controller_call import ask_controller as ask_for_client
 from headrace.broker.cluster.controller_link import ControllerLink
 from headrace.broker.internal_apis import ask_controller
 from headrace.broker.requests.request_context import RequestContext
 from headrace.client.async_connection import AsyncConnection
 from headrace.client.exchange import Disconnected
 from headrace.controller.driver import NotController
+from headrace.controller.features import FeatureUpdate, UpdateFeatures
 from headrace.controller.producer_ids import AllocateProducerIds
 from headrace.coordination.nodes import BrokerNode, ControllerNode
 from headrace.coordination.store import ANY_VERSION, StoreFailed
@@ -22,6 +24,7 @@ from headrace.wire.internal import (
     AskControllerResponse,
     PullChangesResponse,
 )
+from headrace.wire.refusal import Refusal
 from tests.support.controllers import make_driver
 from tests.unit.broker.apis.one_broker import connection_to
 from tests.unit.client.answers import answer_frame
@@ -163,5 +166,35 @@ def test_an_answer_of_a_newer_controller_is_a_failure_that_callers_expect(
         connection.data_received(answer_frame(0, response, 0))
         with pytest.raises(StoreFailed, match="another version"):
             await waiting
+
+    asyncio.run(story())
+
+
+def test_an_older_controller_does_not_know_what_clients_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No retriable error: asking again helps only when the controller has been upgraded."""
+
+    async def story() -> None:
+        connection = AsyncConnection("me")
+        transport = MemoryTransport(connection)
+        connection.connection_made(transport)
+        store = MemoryStore(MemoryTree())
+        driver = make_driver(store, US, PlainRules())
+        link = ControllerLink(driver, store, US, "INTERNAL", not_dialled)
+
+        async def asking() -> AsyncConnection:
+            return connection
+
+        monkeypatch.setattr(link, "_asking_connection", asking)
+        updates = (FeatureUpdate(name="transaction.version", level=1),)
+        waiting = asyncio.create_task(ask_for_client(link.ask(UpdateFeatures(updates=updates))))
+        await transport.has_written.wait()
+        response = AskControllerResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        connection.data_received(answer_frame(0, response, 0))
+        refused = await waiting
+        assert isinstance(refused, Refusal)
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert "UpdateFeatures" in str(refused.message)
 
     asyncio.run(story())
