@@ -116,6 +116,16 @@ class TopicCreation:
         return factor if is_set else min(factor, max(1, len(self._cluster.state.brokers)))
 
 
+def internal_topic_configs(
+    settings: BrokerSettings, replication_factor: int
+) -> dict[str, dict[str, str]]:
+    """Topic → configs with which it is made, of the internal topics that hold records."""
+    return {
+        CONSUMER_OFFSETS: offsets_topic_configs(settings),
+        TRANSACTION_STATE: transaction_topic_configs(settings, replication_factor),
+    }
+
+
 def offsets_topic_configs(settings: BrokerSettings) -> dict[str, str]:
     """The configs with which `__consumer_offsets` is made."""
     return {

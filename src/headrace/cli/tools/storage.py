@@ -159,9 +159,8 @@ def _recover(options: argparse.Namespace) -> int:
         find_logs,
         recover,
     )
-    from headrace.broker.cluster.topic_creation import offsets_topic_configs
+    from headrace.broker.cluster.topic_creation import internal_topic_configs
     from headrace.coordination.embedded import EmbeddedStore
-    from headrace.internal_topics import CONSUMER_OFFSETS
     from headrace.log.files.os_disk import OsDisk
     from headrace.log.log_dirs import LOCK_FILE
 
@@ -190,7 +189,7 @@ def _recover(options: argparse.Namespace) -> int:
         )
     releases = [disk.lock(f"{each}/{LOCK_FILE}") for each in settings.log_dirs]
     logs = find_logs(disk, settings.log_dirs)
-    internal = {CONSUMER_OFFSETS: offsets_topic_configs(settings)}
+    internal = internal_topic_configs(settings, replication_factor=1)
 
     async def write(aside: Path) -> Recovered:
         store = EmbeddedStore(aside)

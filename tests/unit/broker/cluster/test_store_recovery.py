@@ -10,14 +10,16 @@ from headrace.broker.cluster.store_recovery import (
     find_logs,
     recover,
 )
+from headrace.broker.cluster.topic_creation import internal_topic_configs
 from headrace.coordination.embedded import EmbeddedStore
 from headrace.coordination.nodes import ConfigNode, PartitionStateNode, TopicNode
 from headrace.ids import text_of_id
 from headrace.log.files.checkpoint import LEADER_EPOCH_FILE, write_epochs, write_topic_id
+from headrace.settings.broker_settings import BrokerSettings
 from headrace.testing.memory_disk import MemoryDisk
 
 OLD, NEW = UUID(int=1), UUID(int=2)
-INTERNAL = {"__consumer_offsets": {"cleanup.policy": "compact"}}
+INTERNAL = internal_topic_configs(BrokerSettings.from_properties({}), replication_factor=1)
 
 
 class World:
@@ -116,3 +118,15 @@ def test_two_topics_of_one_name() -> None:
     assert LeftOut("/data/nameless-0", "nothing there says to which topic it belongs") in (
         recovered.left_out
     )
+
+
+def test_internal_topics_are_compacted_as_before() -> None:
+    world = World()
+    world.add("__consumer_offsets-0", OLD, 1)
+    world.add("__transaction_state-0", NEW, 1)
+    world.recover()
+    assert world.configs["__consumer_offsets"]["cleanup.policy"] == "compact"
+    transactions = world.configs["__transaction_state"]
+    assert transactions["cleanup.policy"] == "compact"
+    assert transactions["min.insync.replicas"] == "1", "the one replica has to be enough"
+    assert "retention.ms" not in transactions
