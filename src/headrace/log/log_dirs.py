@@ -61,6 +61,8 @@ class LogDir:
     unopened: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # each is in `broken`
     # The largest offset that the checkpoint files say of a partition, whichever log had its name then.
     checkpointed: dict[TopicPartition, int] = field(default_factory=dict)
+    # Copies whose high watermark and leader epoch the checkpoint files tell → that leader epoch.
+    noted_copies: dict[PartitionLog, int] = field(default_factory=dict)
 
     def holds(self, log: PartitionLog) -> bool:
         """Whether this very log is here, or on its way here."""
@@ -76,6 +78,7 @@ class DirectoryCheckpoints(NamedTuple):
     offsets: dict[TopicPartition, int]  # the largest in them
     truncated: list[tuple[PartitionLog, int]]  # logs whose truncation the files tell of
     starts: list[tuple[PartitionLog, int, int]]  # logs whose start has moved: to where, truncations
+    copies: dict[PartitionLog, int]  # logs on their way here → newest leader epoch known
 
 
 class LogDirs:
@@ -481,6 +484,7 @@ class LogDirs:
         """The files are in place."""
         directory = checkpoints.directory
         directory.checkpointed = checkpoints.offsets
+        directory.noted_copies = checkpoints.copies
         self.log_starts_written(checkpoints)
         for log, truncation in checkpoints.truncated:
             # Else it was deleted, moved or lost with its disk meanwhile. At a stop it is closed already.
@@ -541,6 +545,10 @@ class LogDirs:
             offsets,
             [(log, cut) for log, cut in truncated if cut is not None],
             [(log, log.log_start_offset, log.truncations) for log in moved],
+            {
+                copy: directory.seen_epochs.get(where, -1)
+                for where, copy in directory.futures.items()
+            },
         )
 
 

@@ -73,11 +73,16 @@ class LogMove:
         log, copy = self.log, self.copy
         return copy.log_end_offset == log.log_end_offset == self._agreed_end()
 
-    @property
-    def has_durable_start(self) -> bool:
-        """Whether the target's checkpoints tell where the copy starts: without that, deleted records would be back after a kill."""
+    def is_checkpointed(self, seen_epoch: int) -> bool:
+        """Whether the target's checkpoints tell of the copy what those of the origin tell of the original.
+
+        They tell where it starts, because deleted records would be back after a kill; its high watermark and `seen_epoch`, the
+        newest leader epoch that the replica was told of, because it would follow a leader that lacks committed records.
+        """
         copy = self.copy
-        return copy.truncation is None and copy.checkpointed_start == self.log.log_start_offset
+        has_start = copy.checkpointed_start == self.log.log_start_offset
+        is_noted = self.target.noted_copies.get(copy) == seen_epoch
+        return copy.truncation is None and has_start and is_noted
 
     # ---- copying
 

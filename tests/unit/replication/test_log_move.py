@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from headrace.broker.upkeep.housekeeping import note_replicas
 from headrace.errors import DiskFailed, DiskFull, LogClosed
 from headrace.ids import TopicPartition
 from headrace.log.files.checkpoint import write_topic_id
@@ -14,6 +15,8 @@ from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import open_log
 from headrace.log.segments.segment import offset_name
 from headrace.replication.log_move import LogMove
+from headrace.replication.partition import Partition
+from headrace.replication.partition_table import PartitionTable
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support.failing_disk import FailingDisk
 from tests.support.log_samples import NOW_MS, make_batch, make_producer_batch
@@ -32,6 +35,7 @@ class World:
         self.ids = iter(range(1, 100))
         self.open()
         self.log = self.dirs.create(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+        self.partitions = PartitionTable()
 
     def open(self) -> None:
         self.dirs = LogDirs(
@@ -178,19 +182,20 @@ def test_records_deleted_under_way_are_deleted_in_the_copy(world: World) -> None
 
 
 def write_checkpoints(world: World) -> None:
+    note_replicas(world.dirs, world.partitions)
     for checkpoints in world.dirs.checkpoints():
         for path, content in checkpoints.files:
             world.disk.replace(path, content)
         world.dirs.checkpointed(checkpoints)
 
 
-def take_over_and_kill(world: World, move: LogMove) -> tuple[int, int]:
+def take_over_and_kill(world: World, move: LogMove, *, seen_epoch: int = -1) -> tuple[int, int]:
     """As a broker takes over. Returns where the log starts and ends after the next start."""
     follow(move)
-    if not move.has_durable_start:
+    if not move.is_checkpointed(seen_epoch):
         write_checkpoints(world)
     assert move.is_complete
-    assert move.has_durable_start
+    assert move.is_checkpointed(seen_epoch)
     _, left = move.take_over(now_ms=NOW_MS)
     world.disk.remove_tree(left)
     world.disk.owner_ended()
@@ -209,6 +214,37 @@ def test_deleted_records_are_not_back_after_a_move_and_a_kill(
     world.log.advance_log_start(10)
     write_checkpoints(world)
     assert take_over_and_kill(world, move or world.move()) == (10, 20)
+
+
+@pytest.mark.parametrize("is_told_under_way", [False, True])
+def test_what_a_replica_knows_to_be_committed_is_known_after_a_move_and_a_kill(
+    world: World, is_told_under_way: bool
+) -> None:
+    """Or it would cut committed records for a leader of a restored backup."""
+    world.append(20)
+    partition = Partition(
+        PARTITION,
+        TOPIC_ID,
+        world.log,
+        high_watermark=15,
+        on_disk_failed=lambda *_: None,
+        seen_epoch=6,
+    )
+    world.partitions.add(partition)
+    write_checkpoints(world)
+    move = world.move()
+    if is_told_under_way:
+        follow(move)
+        write_checkpoints(world)
+        assert move.is_checkpointed(6)
+    partition.become_follower(2, 7)
+    assert not move.is_checkpointed(7)
+    take_over_and_kill(world, move, seen_epoch=7)
+    target = world.dirs.directory_of(PARTITION)
+    assert target is not None
+    assert target.path == TARGET
+    assert target.high_watermarks == {PARTITION: 15}
+    assert target.seen_epochs == {PARTITION: 7}
 
 
 def test_a_moved_log_inherits_nothing_of_a_deleted_one_of_its_name(world: World) -> None:

@@ -150,9 +150,9 @@ class ReplicaMoves:
             self._copied.note(len(records), self._clock())
             if move.is_complete and not await self._is_synced(move):
                 return
-            if move.is_complete and not move.has_durable_start:
+            if move.is_complete and not self._is_checkpointed(move):
                 await self._write_checkpoints()  # the original may have changed meanwhile
-                if not move.has_durable_start:
+                if not self._is_checkpointed(move):
                     await asyncio.sleep(_LOOK_AGAIN_S)  # the disk may be full
             elif move.is_complete:
                 await self._finish(move)
@@ -179,6 +179,11 @@ class ReplicaMoves:
         if not copy.is_closed:
             copy.mark_flushed(plan, self._clock())
         return False
+
+    def _is_checkpointed(self, move: LogMove) -> bool:
+        partition = self._partitions.get(*move.log.topic_partition)
+        # Without a partition the move is given up soon.
+        return partition is None or move.is_checkpointed(partition.seen_epoch)
 
     async def _finish(self, move: LogMove) -> None:
         where = move.log.topic_partition

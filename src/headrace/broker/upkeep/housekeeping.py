@@ -38,18 +38,18 @@ def note_replicas(log_dirs: LogDirs, partitions: PartitionTable) -> None:
     """
     for directory in log_dirs.online:
         high_watermarks, epochs = directory.high_watermarks, directory.seen_epochs
-        for where in directory.logs:
+        # The checkpoints must tell of a log that moves here before it counts.
+        present = (*directory.logs, *directory.futures)
+        for where in present:
             partition = partitions.get(*where)
             if partition is not None:
                 high_watermarks[where] = partition.high_watermark
                 epochs[where] = partition.seen_epoch
         directory.high_watermarks = {
-            where: high_watermarks[where] for where in directory.logs if where in high_watermarks
+            where: high_watermarks[where] for where in present if where in high_watermarks
         }
         directory.seen_epochs = {
-            where: epochs[where]
-            for where in (*directory.logs, *directory.unopened)
-            if where in epochs
+            where: epochs[where] for where in (*present, *directory.unopened) if where in epochs
         }
 
 
