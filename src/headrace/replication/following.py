@@ -212,6 +212,10 @@ def take_start(partition: Partition, leader_start_offset: int, *, now_ms: int) -
     if leader_start_offset == end_offset or (leader_start_offset < end_offset and not is_empty):
         # Our log reaches into the leader's: the epochs will tell where to cut.
         return FetchOutcome.WAIT
+    # Records that end below the leader's start were deleted there after they had been committed, unless they are of another history.
+    reason = _reason_to_keep(partition, EpochEnd(-1, leader_start_offset), leader_start_offset)
+    if reason is not None:
+        return _refuse_leader(partition, partition.log.log_start_offset, reason)
     # An empty log has no epochs to compare by. If it is past the leader's end, the leader was elected uncleanly.
     _logger.warning(
         "%s starts again at %d: the leader does not have %d",

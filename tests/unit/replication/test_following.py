@@ -16,6 +16,7 @@ from headrace.replication.following import FetchOutcome, lag_after, question, ta
 from headrace.replication.partition import Partition
 from headrace.replication.partition_read import FollowerFetch, PartitionRead
 from headrace.testing.memory_disk import MemoryDisk
+from headrace.wire.error_code import ErrorCode
 from headrace.wire.messages.fetch import EpochEndOffset, PartitionData
 from headrace.wire.refusal import Refusal
 
@@ -354,6 +355,35 @@ def test_a_compacted_topic_is_asked_for_the_end_of_the_epoch_only() -> None:
     follower.log.update_config(LogConfig(cleanup_compact=True))
     assert not refused(follower, answer)
     assert follower.gap_check is None
+
+
+@pytest.mark.parametrize(
+    ("is_of_other_history", "lossy", "is_refused"),
+    [
+        (True, LossyEpochs(), True),
+        (True, LossyEpochs(crashed=1), True),
+        (True, LossyEpochs(unclean=2), False),
+        (False, LossyEpochs(), False),
+    ],
+    ids=["another history", "whose leader crashed", "given up", "deleted by the leader"],
+)
+def test_a_log_that_ends_below_the_leaders_start_is_emptied_unless_it_is_of_another_history(
+    is_of_other_history: bool, lossy: LossyEpochs, is_refused: bool
+) -> None:
+    follower = following(high_watermark=3)
+    follower.become_follower(2, 4, lossy, is_of_other_history=is_of_other_history)
+    answer = PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert take(follower, answer, now_ms=NOW_MS) is FetchOutcome.ASK_FOR_START
+    outcome = take_start(follower, 9, now_ms=NOW_MS)
+    log = follower.log
+    if is_refused:
+        assert outcome is FetchOutcome.WAIT
+        assert (log.log_start_offset, log.log_end_offset) == (0, 5)
+        assert "which the coordination store has never given out" in (follower.unfollowable or "")
+    else:
+        assert outcome is FetchOutcome.GO_ON
+        assert (log.log_start_offset, log.log_end_offset) == (9, 9)
+        assert follower.unfollowable is None
 
 
 def test_a_leader_that_is_refused_may_be_followed_in_another_epoch() -> None:
