@@ -78,7 +78,13 @@ def _fill(servers: str) -> None:
     made = admin.create_topics(
         [
             NewTopic(name, 2, 1)
-            for name in ("records", "written-headrace", "written-kafka", "trickle")
+            for name in (
+                "records",
+                "written-headrace",
+                "written-kafka",
+                f"written-{EXACTLY_ONCE.replace(' ', '-')}",
+                "trickle",
+            )
         ]
     )
     for future in made.values():
