@@ -1,4 +1,4 @@
-"""kill -9 of the driver at random moments: no event is lost, and only a batch that was under way may come twice."""
+"""kill -9 of the driver at random moments, at least once: no event is lost, and only a batch that was under way may come twice."""
 
 import os
 import random
@@ -20,7 +20,7 @@ COPY = f"""
 from headrace.pipelines.pipeline import flow, source, topic
 source("numbers", topic("numbers", valueFormat="string", maxOffsetsPerTrigger={PORTION}))
 
-@flow(into=topic("copies"))
+@flow(into=topic("copies", deliveryGuarantee="at-least-once"))
 def copy(numbers):
     return numbers.select("key", "value")
 """
