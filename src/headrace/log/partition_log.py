@@ -227,6 +227,7 @@ class PartitionLog:
             else:
                 for header in headers:
                     self.producers.note_data(header)
+            self.producers.note_append(first.producer_id, now_ms)
         if is_flush_due:
             self.flush(now_ms)
 
@@ -489,7 +490,9 @@ class PartitionLog:
 
     def rebuild_producers(self, end_offset: int) -> None:
         """Take producer state back to what it was at `end_offset`; keep it, for what it came from may be deleted."""
-        self.producers = producers_at(end_offset, self.segments, self.snapshots)
+        rebuilt = producers_at(end_offset, self.segments, self.snapshots)
+        rebuilt.keep_append_times(self.producers)
+        self.producers = rebuilt
         if len(self.producers) and end_offset not in self.snapshots.offsets:
             self.snapshots.write(end_offset, self.producers)
 

@@ -154,6 +154,7 @@ class LogMove:
             # The original goes on and grows: under the real name the copy would pass for it at the next start.
             self._disk.rename(path, copy.directory)
             raise
+        moved.producers.keep_append_times(log.producers)
         del self.target.futures[where]
         self.target.logs[where] = moved
         del self.origin.logs[where]

@@ -561,6 +561,39 @@ def test_a_failed_sync_is_not_tried_again(disk: MemoryDisk, log: PartitionLog) -
     assert log.recovery_point == 0
 
 
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize("timestamp", [-1, NOW_MS - 400 * DAY_MS])
+@pytest.mark.parametrize("is_truncated", [False, True])
+def test_a_producer_of_old_records_is_known_for_as_long_as_one_of_new_ones(
+    disk: MemoryDisk, timestamp: int, is_truncated: bool
+) -> None:
+    """It copies another topic, say. A retry behind a check must not be appended again."""
+    log = open_sample(disk)
+    batch = make_producer_batch(7, 0, 2, timestamp=timestamp)
+    append(log, bytearray(batch))
+    if is_truncated:
+        append(log, make_batch(1))
+        log.truncate_to(2, now_ms=NOW_MS)
+    log.producers.expire(NOW_MS + DAY_MS - 1, DAY_MS)
+    again = try_append(log, bytearray(batch))
+    assert isinstance(again, Appended)
+    assert again.duplicate
+    assert log.log_end_offset == 2
+    log.producers.expire(NOW_MS + DAY_MS, DAY_MS)
+    assert not len(log.producers)
+
+
+def test_a_follower_knows_a_producer_of_old_records_as_long(disk: MemoryDisk) -> None:
+    log = open_sample(disk)
+    batch = make_producer_batch(7, 0, 2, timestamp=NOW_MS - 400 * DAY_MS)
+    stamp(batch, 0, 0, 0)
+    log.append_as_follower(batch, now_ms=NOW_MS)
+    assert log.producers.expire(NOW_MS + DAY_MS - 1, DAY_MS) == 0
+    assert log.producers.expire(NOW_MS + DAY_MS, DAY_MS) == 1
+
+
 def test_a_closed_log_is_closed(log: PartitionLog) -> None:
     fill(log, 1)
     log.close(NOW_MS)

@@ -247,6 +247,16 @@ def test_what_a_replica_knows_to_be_committed_is_known_after_a_move_and_a_kill(
     assert target.seen_epochs == {PARTITION: 7}
 
 
+def test_a_moved_log_knows_when_its_producers_wrote_last(world: World) -> None:
+    old = make_producer_batch(7, 0, timestamp=1)
+    world.log.append_as_leader([old], leader_epoch=0, now_ms=NOW_MS)
+    move = world.move()
+    follow(move)
+    moved, _ = move.take_over(now_ms=NOW_MS)
+    assert moved.producers.expire(NOW_MS + 999, 1_000) == 0
+    assert moved.producers.expire(NOW_MS + 1_000, 1_000) == 1
+
+
 def test_a_moved_log_inherits_nothing_of_a_deleted_one_of_its_name(world: World) -> None:
     world.dirs.set_aside(PARTITION, "delete")
     world.dirs.wanted[PARTITION] = TARGET

@@ -45,6 +45,7 @@ class ProducerEntry:
     """One producer, as this partition knows it."""
 
     __slots__ = (
+        "appended_ms",
         "batches",
         "coordinator_epoch",
         "epoch",
@@ -58,7 +59,8 @@ class ProducerEntry:
         self.epoch = NO_EPOCH
         self.batches: deque[KnownBatch] = deque(maxlen=BATCHES_KEPT)
         self.coordinator_epoch = -1
-        self.last_timestamp = NO_TIMESTAMP
+        self.last_timestamp = NO_TIMESTAMP  # of its records
+        self.appended_ms = NO_TIMESTAMP  # by this broker's clock; unknown after a start
         self.txn_first_offset: int | None = None
 
     @property
@@ -374,15 +376,33 @@ class ProducerState:
             last = entry.batches.pop()
             entry.batches.extend((KnownBatch.of(batch), last))
 
+    def note_append(self, producer_id: int, now_ms: int) -> None:
+        """This broker has just appended batches of a producer."""
+        entry = self._entries.get(producer_id)
+        if entry is not None:
+            entry.appended_ms = now_ms
+
+    def keep_append_times(self, earlier: "ProducerState") -> None:
+        """Take over when this broker appended, which snapshots do not tell, from the state that this one replaces."""
+        for entry in self:
+            known = earlier.entry(entry.producer_id)
+            if known is not None:
+                entry.appended_ms = known.appended_ms
+
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were silent for long and have no open transaction. Returns how many."""
+        """Forget producers that were silent for long and have no open transaction. Returns how many.
+
+        Unlike Kafka's, the later of the records' timestamps and the time of the append counts: a producer that copies old
+        records would be forgotten at every check, and a retry after that would be appended again.
+        """
         for producer_id, verification in list(self._verifications.items()):
             if now_ms - verification.since_ms >= expiration_ms:
                 del self._verifications[producer_id]
         silent = [
             producer_id
             for producer_id, entry in self._entries.items()
-            if entry.txn_first_offset is None and now_ms - entry.last_timestamp >= expiration_ms
+            if entry.txn_first_offset is None
+            and now_ms - max(entry.last_timestamp, entry.appended_ms) >= expiration_ms
         ]
         for producer_id in silent:
             del self._entries[producer_id]
