@@ -46,7 +46,7 @@ simulate: setup  ## play a simulated cluster of real brokers under faults (SEEDS
 	@$(BIN)/python -m headrace.testing.simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --jobs $(or $(JOBS),2)
 
 mutants: setup  ## break one rule of the cluster at a time: the simulation must notice each
-	@$(BIN)/python -m pytest -q -n 2 tests/simulation -k variant
+	@HEADRACE_MUTANTS=1 $(BIN)/python -m pytest -q -n 2 tests/simulation -k variant
 
 bench: setup  ## measure Headrace beside Apache Kafka (ONLY="produce consume" for some of it)
 	@$(BIN)/python -m bench $(ONLY)
